@@ -1,0 +1,34 @@
+"""What the project says to people, in English and in Chinese: sentences, and errors that carry both."""
+
+from typing import NamedTuple
+
+LANGUAGES = ("en", "zh")
+
+
+class Words(NamedTuple):
+    """One text in both languages."""
+
+    en: str
+    zh: str
+
+    def say(self, lang: str = "en") -> str:
+        """The text in `lang` ("en" or "zh"). Raises ValueError for another language."""
+        if lang not in LANGUAGES:
+            raise ValueError(f"Language {lang!r} is not known: choose one of {', '.join(LANGUAGES)}.")
+        return getattr(self, lang)
+
+
+class SurgeryError(Exception):
+    """Base of every error that this project raises on purpose.
+
+    `str(error)` is the English sentence; `error.say("zh")` the Chinese one. A sentence names the value,
+    the allowed set and the next step.
+    """
+
+    def __init__(self, en: str, zh: str):
+        super().__init__(en)
+        self.words = Words(en, zh)
+
+    def say(self, lang: str = "en") -> str:
+        """The sentence in `lang`, "en" or "zh"."""
+        return self.words.say(lang)
