@@ -1,0 +1,22 @@
+"""No test asks a hub or a GPU for anything by accident. Set before transformers and torch are imported."""
+
+import os
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+import pytest  # noqa: E402
+
+import models  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def minilm() -> models.LoadedModel:
+    return models.load("minilm", device="cpu")
+
+
+@pytest.fixture(scope="session")
+def encoder() -> models.LoadedModel:
+    return models.load("encoder", device="cpu")
