@@ -1,0 +1,99 @@
+"""THE attention function: scaled dot-product attention with openings at its stages.
+
+Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V       (Vaswani et al. 2017, equation 1)
+
+Shapes: query (row, head, query, d_k); key (row, key head, key, d_k); value (row, key head, key, d_v).
+"""
+
+import math
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+
+from surgery.cut import Cut
+from surgery.operation import Grid
+
+
+class Witness(Protocol):
+    """Something that wants to see the stages of a layer."""
+
+    def see(
+        self, scores: torch.Tensor, weights: torch.Tensor, output: torch.Tensor, allowed: torch.Tensor | None
+    ) -> None: ...
+
+
+def attend(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    cut: Cut,
+    *,
+    scale: float,
+    allowed: torch.Tensor | None = None,
+    padding: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    causal: bool = False,
+    dropout: float = 0.0,
+    witness: Witness | None = None,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Attention under `cut`.
+
+    scale: the model's factor on q·kᵀ. allowed: bool, (row, 1 or head, query, key), True = may attend; None = all,
+    or all that came before if `causal`. padding: where only padding forbids, same shape. bias: added to the scores.
+    dropout: the model's own, in training. Returns the output (row, query, head, d_v) and the weights (row, head,
+    query, key), None where the fused kernel did without them. A query without any permitted key gets weights 0
+    and output 0.
+    """
+    rows, heads, n_query, _ = query.shape
+    key, value = _spread(key, heads), _spread(value, heads)
+    grid = _grid(n_query, key.shape[2], padding, query.device)
+    if causal and (n_query == 1 or allowed is not None):
+        causal = False
+    if causal and ("mask" in cut.touches or witness or cut.materialises or bias is not None):
+        causal, allowed = False, (grid.keys <= grid.queries[:, None])[None, None]
+
+    factor = cut.factor(query, scale)  # (row, head, 1, 1)
+    allowed = cut.mask(allowed, grid, rows, heads)  # (row | 1, head | 1, query, key)
+    kind = query.dtype
+    if kind in (torch.float16, torch.bfloat16) and (factor is not None or witness or cut.materialises):
+        query, key, value = query.float(), key.float(), value.float()  # edited scores may leave half precision
+
+    if not (cut.materialises or witness or bias is not None):
+        query = query if factor is None else query * factor.to(query.dtype)
+        weights = None
+        output = F.scaled_dot_product_attention(
+            query, key, value, attn_mask=allowed, dropout_p=dropout, is_causal=causal, scale=scale
+        )  # (row, head, query, d_v)
+    else:
+        scores = query @ key.transpose(2, 3)  # (row, head, query, key)
+        scores = scores * (scale if factor is None else (factor * scale).to(scores.dtype))
+        scores = cut.edit("scores", scores)
+        weights = softmax(scores if bias is None else scores + bias, allowed)
+        weights = cut.edit("weights", weights)
+        output = F.dropout(weights, dropout) @ value  # (row, head, query, d_v)
+    output = cut.edit("output", output)
+
+    if witness is not None:
+        witness.see(scores, weights, output, allowed)
+    return output.transpose(1, 2).to(kind).contiguous(), weights
+
+
+def softmax(scores: torch.Tensor, allowed: torch.Tensor | None = None) -> torch.Tensor:
+    """Softmax over the permitted keys, (row, head, query, key); a row with none is all zeros, never NaN."""
+    if allowed is None:
+        return torch.softmax(scores, dim=-1)
+    blocked = ~allowed.any(dim=-1, keepdim=True)  # (row, head, query, 1)
+    weights = torch.softmax(scores.masked_fill(~(allowed | blocked), -math.inf), dim=-1)
+    return weights.masked_fill(blocked, 0.0)
+
+
+def _spread(tensor: torch.Tensor, heads: int) -> torch.Tensor:
+    """Key/value heads repeated until there is one for each query head (grouped-query attention)."""
+    return tensor if tensor.shape[1] == heads else tensor.repeat_interleave(heads // tensor.shape[1], dim=1)
+
+
+def _grid(n_query: int, n_key: int, padding: torch.Tensor | None, device: torch.device) -> Grid:
+    """The queries are the last `n_query` of `n_key` positions (earlier keys come from a cache)."""
+    keys = torch.arange(n_key, device=device)
+    return Grid(keys[n_key - n_query :] if n_query <= n_key else torch.arange(n_query, device=device), keys, padding)

@@ -1,0 +1,126 @@
+"""The operations that meet in one layer, stage by stage, each with the rows and heads it touches."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+
+from surgery.operation import Grid, Operation
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The random numbers of one stochastic operation in one layer, from a generator of its own.
+
+    Numbers are drawn for all heads of the layer and then the touched ones are taken, so a head's draw does not depend on
+    which other heads are selected; on the CPU, so that every device sees the same ones.
+    """
+
+    generator: torch.Generator | None
+    rows: int
+    heads: int
+    touched: list[int] | None
+
+    def keep(self, like: torch.Tensor, p: float) -> torch.Tensor:
+        """bool, (row, touched head, *rest), True with probability 1 - p; `rest` is taken from `like`."""
+        keep = torch.empty(self.rows, self.heads, *like.shape[2:]).bernoulli_(1 - p, generator=self.generator)
+        keep = keep if self.touched is None else keep[:, self.touched]
+        return keep.to(like.device, torch.bool)
+
+    def drop(self, tensor: torch.Tensor, p: float) -> torch.Tensor:
+        """`tensor` (row, touched head, *rest) with entries set to 0 with probability p, the others divided by 1 - p."""
+        if p == 1.0:
+            return torch.zeros_like(tensor)
+        return tensor * self.keep(tensor, p).to(tensor.dtype).div_(1 - p)
+
+
+@dataclass(frozen=True)
+class Touch:
+    """One operation in one layer: `rows` of the batch (None = all) and `heads` (None = all)."""
+
+    operation: Operation
+    rows: torch.Tensor | None
+    heads: list[int] | None
+    generator: torch.Generator | None
+
+    def draw(self, rows: int, heads: int) -> Draw:
+        """Its random numbers for a batch of `rows` in a layer of `heads`."""
+        return Draw(self.generator, rows if self.rows is None else len(self.rows), heads, self.heads)
+
+    def edit(self, tensor: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        """`tensor` (row, head, *rest) with the touched block replaced by `change(block)`; may reuse its memory."""
+        if self.rows is None and self.heads is None:
+            return change(tensor)
+        rows = torch.arange(tensor.shape[0]) if self.rows is None else self.rows
+        heads = torch.arange(tensor.shape[1]) if self.heads is None else torch.tensor(self.heads)
+        where = (rows[:, None].to(tensor.device), heads.to(tensor.device))
+        block = change(tensor[where])
+        # Autograd may still need the old values; without it one buffer is enough.
+        whole = tensor.clone() if torch.is_grad_enabled() else tensor
+        whole[where] = block.to(whole.dtype)
+        return whole
+
+
+@dataclass
+class Cut:
+    """What is done in one layer. Empty: nothing."""
+
+    touches: dict[str, list[Touch]] = field(default_factory=dict)
+
+    def add(self, touch: Touch) -> None:
+        """Adds an operation after those of its stage, or before them if it `lifts_padding`."""
+        stage = self.touches.setdefault(touch.operation.stage, [])
+        stage.insert(0 if touch.operation.lifts_padding else len(stage), touch)
+
+    @property
+    def materialises(self) -> bool:
+        """Whether the (token x token) matrices must exist."""
+        return "scores" in self.touches or "weights" in self.touches
+
+    @property
+    def lifts_padding(self) -> bool:
+        """Whether an operation must know which keys are padding."""
+        return any(touch.operation.lifts_padding for touch in self.touches.get("mask", ()))
+
+    def factor(self, query: torch.Tensor, scale: float) -> torch.Tensor | None:
+        """What q·kᵀ · scale is multiplied by: (row, head, 1, 1) in float64, or None.
+
+        query: (row, head, query, d_k); scale: the model's own factor on q·kᵀ.
+        """
+        if "scale" not in self.touches:
+            return None
+        scaling = torch.full((*query.shape[:2], 1, 1), scale, dtype=torch.float64)
+        temperature = torch.ones_like(scaling)
+        for touch in self.touches["scale"]:
+            both = torch.stack((scaling, temperature), dim=-1)
+            both = touch.edit(both, lambda block, op=touch.operation: torch.stack(op.scale(*block.unbind(-1)), -1))
+            scaling, temperature = both.unbind(-1)
+        return (scaling / temperature / scale).to(query.device)
+
+    def mask(self, allowed: torch.Tensor | None, grid: Grid, rows: int, heads: int) -> torch.Tensor | None:
+        """What may be attended to: bool, (row or 1, head or 1, query, key), or None for everything."""
+        if "mask" not in self.touches:
+            return allowed
+        if allowed is None:
+            allowed = grid.keys.new_ones(1, 1, len(grid.queries), len(grid.keys), dtype=torch.bool)
+        for touch in self.touches["mask"]:
+            if touch.rows is not None or touch.heads is not None:
+                allowed = allowed.expand(rows, heads, -1, -1).clone()  # masks are shared between layers
+            draw = touch.draw(rows, heads)
+            at = Grid(grid.queries, grid.keys, _rows(grid.padding, touch.rows))
+            allowed = touch.edit(allowed, lambda block, op=touch.operation, at=at, draw=draw: op.mask(block, at, draw))
+        return allowed
+
+    def edit(self, stage: str, tensor: torch.Tensor) -> torch.Tensor:
+        """`tensor` (row, head, query, key or d_v) after the operations of "scores", "weights" or "output"."""
+        for touch in self.touches.get(stage, ()):
+            draw = touch.draw(*tensor.shape[:2])
+            change = getattr(touch.operation, stage)
+            tensor = touch.edit(tensor, lambda block, change=change, draw=draw: change(block, draw))
+        return tensor
+
+
+def _rows(tensor: torch.Tensor | None, rows: torch.Tensor | None) -> torch.Tensor | None:
+    if tensor is None or rows is None or tensor.shape[0] == 1:
+        return tensor
+    return tensor[rows.to(tensor.device)]
