@@ -13,6 +13,8 @@ Shapes, used all the way down:
     d_head   width of one head, d_model / num_heads
 """
 
+import dataclasses
+import difflib
 import math
 from collections.abc import Callable
 
@@ -77,16 +79,29 @@ class EncoderConfig(PreTrainedConfig):
     tie_word_embeddings: bool = True
 
     def __post_init__(self, **kwargs):
-        if self.initializer_range is None:
-            self.initializer_range = self.d_model**-0.5
+        self._check_names(kwargs)
         super().__post_init__(**kwargs)
         self._check_choices()
         self._check_sizes()
+        self._check_heads()
+        if self.initializer_range is None:
+            self.initializer_range = self.d_model**-0.5
 
     @property
     def d_head(self) -> int:
         """Width of one head."""
         return self.d_model // self.num_heads
+
+    def _check_names(self, others: dict):
+        """Transformers keeps whatever it does not know: a misspelt field would silently do nothing."""
+        own = [field.name for field in dataclasses.fields(self) if field.name in type(self).__annotations__]
+        for name in others:
+            known = name in self.attribute_map or hasattr(PreTrainedConfig, name)
+            if not known and (near := difflib.get_close_matches(name, own, n=1, cutoff=0.7)):
+                raise EncoderError(
+                    f"{name} is not a field of EncoderConfig: did you mean {near[0]}?",
+                    f"EncoderConfig 没有字段 {name}：是否想写 {near[0]}？",
+                )
 
     def _check_choices(self):
         for field, allowed in (("positions", POSITIONS), ("norm", NORMS)):
@@ -111,6 +126,8 @@ class EncoderConfig(PreTrainedConfig):
                 f"dropout={self.dropout} is not a probability below 1: choose 0 (off) or more, less than 1.",
                 f"dropout={self.dropout} 不是小于 1 的概率：请取 0（关闭）到 1（不含）之间的值。",
             )
+
+    def _check_heads(self):
         if self.d_model % self.num_heads:
             raise EncoderError(*self._uneven_heads())
         if self.positions == "rotary" and self.d_head % 2:
@@ -373,18 +390,17 @@ class EncoderModel(EncoderPreTrainedModel):
 
     def _positions(self, given: Tensor, position_ids: Tensor | None) -> Tensor:
         """Position ids, refused before any computation if the learned table has no row for them."""
-        length = given.shape[1]
+        needed = given.shape[1]
         if position_ids is None:
-            position_ids = torch.arange(length, device=given.device)[None]  # (1, token)
-            last = length - 1
-        else:
-            last = int(position_ids.max()) if self.config.positions == "learned" and length else 0
-        if self.config.positions == "learned" and last >= self.config.max_positions:
+            position_ids = torch.arange(needed, device=given.device)[None]  # (1, token)
+        elif self.config.positions == "learned":
+            needed = int(position_ids.max()) + 1
+        if self.config.positions == "learned" and needed > self.config.max_positions:
             raise EncoderError(
-                f"Position {last + 1} is needed and the learned table has {self.config.max_positions}: there "
+                f"{needed} positions are needed and the learned table has {self.config.max_positions}: there "
                 "is no vector for what was never trained. Shorten the text, or configure a larger "
                 'max_positions or positions="sinusoidal".',
-                f"需要第 {last + 1} 个位置，而可学习的位置表只有 {self.config.max_positions} 个："
+                f"需要 {needed} 个位置，而可学习的位置表只有 {self.config.max_positions} 个："
                 "没有训练过的位置就没有向量。"
                 '请缩短文本，或把 max_positions 设得更大，或使用 positions="sinusoidal"。',
             )

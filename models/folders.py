@@ -46,7 +46,7 @@ def no_such_folder(asked: str) -> LoadError:
     is_file = os.path.isfile(os.path.expanduser(asked))
     return LoadError(
         f"{asked} {'is a file' if is_file else 'does not exist'}: a local model is a folder with "
-        f"config.json, {WEIGHTS} and a tokenizer. Give such a folder, a hub id (HF_ENDPOINT chooses the hub), "
+        f"config.json, {WEIGHTS} and a tokenizer. Give such a folder, a hub id (HF_ENDPOINT chooses the hub) "
         'or "minilm", which needs no network.',
         f"{asked} {'是一个文件' if is_file else '不存在'}：本地模型是一个文件夹，"
         f"内含 config.json、{WEIGHTS} 和分词器。"

@@ -122,10 +122,7 @@ def explain(repo_id: str, error: Exception) -> LoadError:
             f"“{repo_id}” 需要授权：请在 {hub}/{repo_id} 申请访问权限并登录。",
         )
     if isinstance(error, RepositoryNotFoundError):
-        return refusal(
-            f'The hub at {hub} has no model "{repo_id}" (or it is private). Check owner and name.',
-            f"{hub} 上没有名为 “{repo_id}” 的模型（或未公开）。请检查拼写。",
-        )
+        return unknown_to_hub(repo_id)
     if isinstance(error, EntryNotFoundError):
         return refusal(
             f'"{repo_id}" is on the hub but has no config.json: it is not a transformers model.',
@@ -138,6 +135,8 @@ def explain(repo_id: str, error: Exception) -> LoadError:
         )
     if isinstance(error, HfHubHTTPError) and error.response is not None:
         status = error.response.status_code
+        if status in (401, 404):  # a mirror may not say which of its many things is missing
+            return unknown_to_hub(repo_id)
         return refusal(
             f'The hub at {hub} answered {status} for "{repo_id}". Try again later.',
             f"{hub} 对 “{repo_id}” 的应答为 {status}。请稍后再试。",
@@ -146,6 +145,13 @@ def explain(repo_id: str, error: Exception) -> LoadError:
     return refusal(
         f'No connection to the hub at {hub} ({reason}), and "{repo_id}" is not complete in the cache.',
         f"无法连接 {hub}（{reason}），而缓存中没有完整的 “{repo_id}”。",
+    )
+
+
+def unknown_to_hub(repo_id: str) -> LoadError:
+    return refusal(
+        f'The hub at {constants.ENDPOINT} has no model "{repo_id}" (or it is private). Check owner and name.',
+        f"{constants.ENDPOINT} 上没有名为 “{repo_id}” 的模型（或未公开）。请检查拼写。",
     )
 
 

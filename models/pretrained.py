@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
 from torch import nn
 from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
@@ -62,7 +61,7 @@ def load_folder(name: str, folder: Path, device: torch.device, dtype: torch.dtyp
         dtype=dtype,
         name=name,
         kind=kind,
-        max_tokens=min(position_limit(model), tokenizer.model_max_length, NO_LIMIT),
+        max_tokens=int(min(position_limit(model), tokenizer.model_max_length, NO_LIMIT)),
         caveats=(*caveats, *vocabulary_caveats(tokenizer, model)),
         labels=dict(config.id2label) if kind == "classifier" else None,
         source=str(folder),
@@ -73,10 +72,8 @@ def load_folder(name: str, folder: Path, device: torch.device, dtype: torch.dtyp
 
 
 def read_config(name: str, folder: Path) -> PreTrainedConfig:
-    try:
+    with reading(name, "configuration", "配置"):
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as error:
-        raise unreadable(name, "configuration", "配置", error) from error
     if getattr(config, "vocab_size", None) is None or type(config) not in MODEL_MAPPING:
         raise LoadError(
             f'"{name}" is a {config.model_type} model, which reads more or other things than one text. '
@@ -132,7 +129,7 @@ def read_model(
     caveats = ()
     if kind == "encoder":
         caveats = (no_head(config),)
-    elif any(not key.startswith(f"{model.base_model_prefix}.") for key in missing):
+    elif any(belongs_to_head(key, model) for key in missing):
         kind, caveats = "encoder", (headless(model_class, missing),)
         model, missing = read_weights(name, folder, bare_class(config), dtype)
     if missing:
@@ -143,6 +140,11 @@ def read_model(
             "文件不完整，或属于另一种结构。请重新获取。",
         )
     return model, kind, caveats
+
+
+def belongs_to_head(key: str, model: PreTrainedModel) -> bool:
+    """A classifier's pooler sits inside the base model and is a part of its head all the same."""
+    return not key.startswith(f"{model.base_model_prefix}.") or ".pooler." in key
 
 
 def no_head(config: PreTrainedConfig) -> Words:
@@ -168,19 +170,16 @@ def read_weights(
     """The model, and the weights that the checkpoint does not have (those tied to others are not missed)."""
     # A pooler is often untrained, and nothing here reads it.
     pooler = "add_pooling_layer" in inspect.signature(model_class.__init__).parameters
-    try:
-        with undisturbed():
-            model, report = model_class.from_pretrained(
-                folder,
-                dtype=dtype,
-                attn_implementation="sdpa" if model_class._supports_sdpa else "eager",
-                use_safetensors=True,
-                local_files_only=True,
-                output_loading_info=True,
-                **({"add_pooling_layer": False} if pooler else {}),
-            )
-    except (OSError, RuntimeError, ValueError, SafetensorError) as error:
-        raise unreadable(name, "weights", "权重", error) from error
+    with reading(name, "weights", "权重"), undisturbed():
+        model, report = model_class.from_pretrained(
+            folder,
+            dtype=dtype,
+            attn_implementation="sdpa" if model_class._supports_sdpa else "eager",
+            use_safetensors=True,
+            local_files_only=True,
+            output_loading_info=True,
+            **({"add_pooling_layer": False} if pooler else {}),
+        )
     return model, set(report["missing_keys"])
 
 
@@ -203,22 +202,25 @@ def undisturbed() -> Iterator[None]:
                 logging.enable_progress_bar()
 
 
-def unreadable(name: str, part: str, part_zh: str, error: Exception) -> LoadError:
-    reason = str(error).strip().split("\n")[0] or type(error).__name__
-    return LoadError(
-        f'The {part} of "{name}" cannot be read: {reason}',
-        f"无法读取“{name}”的{part_zh}：{reason}",
-    )
+@contextlib.contextmanager
+def reading(name: str, part: str, part_zh: str) -> Iterator[None]:
+    """Whatever a stranger's files do to the libraries that read them, the reader hears one sentence."""
+    try:
+        yield
+    except Exception as error:
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise LoadError(
+            f'The {part} of "{name}" cannot be read: {reason}',
+            f"无法读取“{name}”的{part_zh}：{reason}",
+        ) from error
 
 
 # --- tokenizer and limits -----------------------------------------------------------------------------------
 
 
 def read_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
-    try:
+    with reading(name, "tokenizer", "分词器"):
         return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
-        raise unreadable(name, "tokenizer", "分词器", error) from error
 
 
 def fit_tokenizer(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
