@@ -1,0 +1,101 @@
+import os
+import threading
+from pathlib import Path
+
+os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+
+import numpy as np
+import pytest
+
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+]
+DESKTOP = {"width": 1400, "height": 900}
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="session")
+def browser():
+    if not CHROMIUM.exists():
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(f"{CHROMIUM} is not installed")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+        yield chromium
+        chromium.close()
+
+
+class Visit:
+    """A page in its own browser profile, and whatever it did that it should not have done."""
+
+    def __init__(self, browser, url: str, viewport=DESKTOP, scheme="light", **options):
+        self.context = browser.new_context(viewport=viewport, color_scheme=scheme, **options)
+        self.page = self.context.new_page()
+        self.errors: list[str] = []
+        self.leaks: list[str] = []
+        self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("request", self._watch)
+        self.page.goto(url)
+
+    def _watch(self, request) -> None:
+        if not request.url.startswith(("http://127.0.0.1", "data:", "blob:")):
+            self.leaks.append(request.url)
+
+    def close(self) -> None:
+        wide = self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        self.context.close()
+        assert self.errors == []
+        assert self.leaks == []
+        assert wide <= 0, "the page scrolls sideways"
+
+
+@pytest.fixture
+def visit(browser):
+    """`visit(url, viewport=..., scheme=...)` opens a page; at the end every page must have behaved."""
+    visits = []
+
+    def open_page(url: str, **options) -> Visit:
+        visits.append(Visit(browser, url, **options))
+        return visits[-1]
+
+    yield open_page
+    for one in visits:
+        one.close()
+
+
+@pytest.fixture(scope="module")
+def serve():
+    """`serve(blocks)` starts a Gradio page on 127.0.0.1 and returns its address."""
+    running = []
+
+    def start(blocks) -> str:
+        _, url, _ = blocks.queue().launch(
+            server_name="127.0.0.1", prevent_thread_lock=True, quiet=True, footer_links=[]
+        )
+        running.append(blocks)
+        return url
+
+    yield start
+    for blocks in running:
+        blocks.close()
+    assert threading.main_thread().is_alive()
+
+
+@pytest.fixture(scope="session")
+def fabricate():
+    """`fabricate(layers, heads, size, seed)`: baseline and operated weights with rows that add up to 1."""
+
+    def make(layers: int, heads: int, size: int, seed: int = 0):
+        generator = np.random.default_rng(seed)
+        scores = generator.normal(size=(2, layers, heads, size, size)) * 2
+        weights = np.exp(scores)
+        weights /= weights.sum(-1, keepdims=True)
+        return weights.astype(np.float32)
+
+    return make

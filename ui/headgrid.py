@@ -1,0 +1,102 @@
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import gradio as gr
+
+from ui.static_files import static_text
+from ui.texts import section
+
+
+def grid_words(lang: str) -> dict[str, str]:
+    """The `words` prop of a `HeadGrid` in "en" or "zh"."""
+    return section("grid", lang)
+
+
+def grid_value(layers: int, heads: int, cells: Iterable[Sequence[int]] | None = None) -> dict:
+    """The value of a `HeadGrid`: its size and the chosen (layer, head) cells in order; None chooses all.
+
+    Raises ValueError for a cell that the grid does not have.
+    """
+    if layers < 1 or heads < 1:
+        raise ValueError(f"A grid of {layers} layers and {heads} heads has no cell.")
+    if cells is None:
+        cells = [(layer, head) for layer in range(layers) for head in range(heads)]
+    chosen = sorted({(int(layer), int(head)) for layer, head in cells})
+    for layer, head in chosen:
+        if not (0 <= layer < layers and 0 <= head < heads):
+            raise ValueError(
+                f"Layer {layer}, head {head} does not exist: "
+                f"layers are 0-{layers - 1}, heads are 0-{heads - 1}."
+            )
+    return {
+        "layers": layers,
+        "heads": heads,
+        "cells": [list(cell) for cell in chosen],
+        "all": len(chosen) == layers * heads,
+    }
+
+
+class HeadGrid(gr.HTML):
+    """A layer × head grid to choose cells with mouse, finger or keyboard.
+
+    The value is what `grid_value` returns. `input` fires once per gesture of a person, never when Python sets
+    the value. Props that can be changed at any time, each without touching the others: `words` (from
+    `grid_words`), `disabled` (a sentence that says why, or "" for enabled) and `heat` (a number of 0 or more
+    per cell, drawn as a dot; None for none).
+    """
+
+    def __init__(
+        self,
+        value: dict | None = None,
+        *,
+        words: dict[str, str] | None = None,
+        disabled: str = "",
+        heat: list[list[float | None]] | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(
+            value=value or grid_value(12, 12),
+            html_template='<div class="hg"></div>',
+            css_template=static_text("headgrid.css"),
+            js_on_load=static_text("headgrid.js"),
+            apply_default_css=False,
+            words=words or grid_words("en"),
+            disabled=disabled,
+            heat=heat,
+            **kwargs,
+        )
+
+    def __getattr__(self, name: str):
+        # gr.HTML takes every quoted word in the JavaScript for an event, our props included.
+        raise AttributeError(name)
+
+    def preprocess(self, payload: dict | None) -> dict | None:
+        return _checked(payload)
+
+    def postprocess(self, value: dict | None) -> dict | None:
+        return _checked(value)
+
+    def api_info(self) -> dict[str, Any]:
+        return {
+            "type": "object",
+            "properties": {
+                "layers": {"type": "integer", "minimum": 1},
+                "heads": {"type": "integer", "minimum": 1},
+                "cells": {
+                    "type": "array",
+                    "items": {"type": "array", "items": {"type": "integer", "minimum": 0}},
+                },
+            },
+            "required": ["layers", "heads", "cells"],
+            "description": "The size of the grid and the chosen cells, each [layer, head], 0-based.",
+        }
+
+    def example_payload(self) -> dict:
+        return grid_value(2, 3, [(0, 1)])
+
+    def example_value(self) -> dict:
+        return self.example_payload()
+
+
+def _checked(value: dict | None) -> dict | None:
+    return grid_value(value["layers"], value["heads"], value["cells"]) if value else None
