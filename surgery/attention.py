@@ -57,7 +57,11 @@ def attend(
     allowed = cut.mask(allowed, grid, rows, heads)  # (row | 1, head | 1, query, key)
     kind = query.dtype
     if kind in (torch.float16, torch.bfloat16) and (factor is not None or witness or cut.materialises):
-        query, key, value = query.float(), key.float(), value.float()  # edited scores may leave half precision
+        query, key, value = (
+            query.float(),
+            key.float(),
+            value.float(),
+        )  # edited scores may leave half precision
 
     if not (cut.materialises or witness or bias is not None):
         query = query if factor is None else query * factor.to(query.dtype)
@@ -96,4 +100,6 @@ def _spread(tensor: torch.Tensor, heads: int) -> torch.Tensor:
 def _grid(n_query: int, n_key: int, padding: torch.Tensor | None, device: torch.device) -> Grid:
     """The queries are the last `n_query` of `n_key` positions (earlier keys come from a cache)."""
     keys = torch.arange(n_key, device=device)
-    return Grid(keys[n_key - n_query :] if n_query <= n_key else torch.arange(n_query, device=device), keys, padding)
+    return Grid(
+        keys[n_key - n_query :] if n_query <= n_key else torch.arange(n_query, device=device), keys, padding
+    )

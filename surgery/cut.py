@@ -93,7 +93,9 @@ class Cut:
         temperature = torch.ones_like(scaling)
         for touch in self.touches["scale"]:
             both = torch.stack((scaling, temperature), dim=-1)
-            both = touch.edit(both, lambda block, op=touch.operation: torch.stack(op.scale(*block.unbind(-1)), -1))
+            both = touch.edit(
+                both, lambda block, op=touch.operation: torch.stack(op.scale(*block.unbind(-1)), -1)
+            )
             scaling, temperature = both.unbind(-1)
         return (scaling / temperature / scale).to(query.device)
 
@@ -108,7 +110,9 @@ class Cut:
                 allowed = allowed.expand(rows, heads, -1, -1).clone()  # masks are shared between layers
             draw = touch.draw(rows, heads)
             at = Grid(grid.queries, grid.keys, _rows(grid.padding, touch.rows))
-            allowed = touch.edit(allowed, lambda block, op=touch.operation, at=at, draw=draw: op.mask(block, at, draw))
+            allowed = touch.edit(
+                allowed, lambda block, op=touch.operation, at=at, draw=draw: op.mask(block, at, draw)
+            )
         return allowed
 
     def edit(self, stage: str, tensor: torch.Tensor) -> torch.Tensor:

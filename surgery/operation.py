@@ -64,7 +64,9 @@ def _refuse(owner: str, name: str, value: Any, en: str, zh: str) -> OperationErr
 def _number(parameter: Parameter, name: str, value: Any, owner: str, of: type) -> Any:
     low, high = f"{parameter.low:g}", f"{parameter.high:g}"
     noun = Words("a whole number", "整数") if of is Integral else Words("a number", "数")
-    bad = _refuse(owner, name, value, f"give {noun.en} from {low} to {high}", f"请给 {low} 到 {high} 之间的{noun.zh}")
+    bad = _refuse(
+        owner, name, value, f"give {noun.en} from {low} to {high}", f"请给 {low} 到 {high} 之间的{noun.zh}"
+    )
     if isinstance(value, bool) or not isinstance(value, of):
         raise bad
     if not parameter.low <= value <= parameter.high:  # NaN fails both comparisons
@@ -130,7 +132,9 @@ def probability(default: float = 0.1) -> Any:
         low=0.0,
         high=1.0,
         label=Words("probability p", "概率 p"),
-        help=Words("The chance that an entry is dropped; 0 drops nothing.", "每个元素被丢弃的概率；0 表示不丢弃。"),
+        help=Words(
+            "The chance that an entry is dropped; 0 drops nothing.", "每个元素被丢弃的概率；0 表示不丢弃。"
+        ),
     )
 
 
@@ -171,7 +175,8 @@ class Operation:
     equation: ClassVar[str]
     # What to tell a reader when the operation landed and yet nothing changed.
     when_idle: ClassVar[Words] = Words(
-        "It landed, but the model's result is the same without it.", "手术已执行，但去掉它模型的结果完全相同。"
+        "It landed, but the model's result is the same without it.",
+        "手术已执行，但去掉它模型的结果完全相同。",
     )
     # Works on the padding mask alone: it comes before the other masks, and needs to know which keys are padding.
     lifts_padding: ClassVar[bool] = False

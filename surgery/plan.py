@@ -81,6 +81,11 @@ class Plan:
         """The same plan with one step left out."""
         return Plan(*(step for i, step in enumerate(self.steps) if i != index))
 
+    def muted(self, index: int) -> "Plan":
+        """The same plan with one step that touches nothing; the others keep their random draws."""
+        nowhere = Step(self.steps[index].operation, Selection(()))
+        return Plan(*(nowhere if i == index else step for i, step in enumerate(self.steps)))
+
     def describe(self, lang: str = "en") -> str:
         """The plan in words: "Temperature (t = 2) on L0-3"."""
         if not self.steps:

@@ -104,7 +104,9 @@ class Selection:
         return cls(tuple(boxes))
 
     @classmethod
-    def from_cells(cls, cells: Iterable[Cell], layers: int | None = None, heads: int | None = None) -> "Selection":
+    def from_cells(
+        cls, cells: Iterable[Cell], layers: int | None = None, heads: int | None = None
+    ) -> "Selection":
         """The shortest spelling of a set of (layer, head) cells, on a model of `layers` x `heads` if given."""
         rows: dict[int, set[int]] = {}
         for layer, head in cells:

@@ -81,7 +81,9 @@ def _register(original: str) -> str:
     name = _PREFIX + original
     attention = _eager if original == "eager" else ALL_ATTENTION_FUNCTIONS[original]
     AttentionInterface.register(name, functools.partial(_attention, stock=attention))
-    AttentionMaskInterface.register(name, functools.partial(_mask, stock=ALL_MASK_ATTENTION_FUNCTIONS[original]))
+    AttentionMaskInterface.register(
+        name, functools.partial(_mask, stock=ALL_MASK_ATTENTION_FUNCTIONS[original])
+    )
     return name
 
 
@@ -152,14 +154,14 @@ class Scope:
             operation = step.operation
             cells = step.selection.cells(self.anatomy.layers, self.anatomy.heads, name)
             check(self.anatomy, step)
+            kind = (operation.name, getattr(operation, "seed", 0))
+            seen[kind] = seen.get(kind, -1) + 1  # the same dropout twice must not drop the same entries twice
             if operation.neutral or not cells:
                 continue
             self._checks.append(operation)
             if operation.stage == "positions":
                 moves.append(operation)
                 continue
-            kind = (operation.name, getattr(operation, "seed", 0))
-            seen[kind] = seen.get(kind, -1) + 1  # the same dropout twice must not drop the same entries twice
             for layer in sorted({layer for layer, _ in cells}):
                 heads = sorted(head for at, head in cells if at == layer)
                 generator = _generator(operation, layer, seen[kind])
@@ -183,7 +185,15 @@ class Scope:
             self._masks[id(mask)] = (mask, arguments)
 
     def attention(
-        self, module: nn.Module, query, key, value, mask, scaling: float | None, dropout: float, causal: bool | None
+        self,
+        module: nn.Module,
+        query,
+        key,
+        value,
+        mask,
+        scaling: float | None,
+        dropout: float,
+        causal: bool | None,
     ) -> tuple[torch.Tensor, torch.Tensor | None] | None:
         """The layer under its plan, or None where neither an operation nor a witness wants it."""
         layer = self._layer(module)
@@ -224,7 +234,11 @@ class Scope:
             mask, arguments = self._masks[id(mask)]
             allowed = mask if mask.dtype == torch.bool else _explicit(arguments)
             padded = cut.lifts_padding and arguments.get("attention_mask") is not None
-            return allowed, _explicit({**arguments, "attention_mask": None}) & ~allowed if padded else None, None
+            return (
+                allowed,
+                _explicit({**arguments, "attention_mask": None}) & ~allowed if padded else None,
+                None,
+            )
         if cut.lifts_padding:
             raise UnsupportedError(
                 "IgnorePaddingMask cannot tell padding from the rest in a mask of your own: pass attention_mask as (row, token).",
@@ -240,7 +254,9 @@ class Scope:
         """The position module's result, each (row or 1, token, width), with some rows' positions changed."""
         rows = ids.shape[0] if self._real is None else self._real.shape[0]
         ids = ids.expand(rows, -1)
-        real = torch.ones_like(ids, dtype=torch.bool) if self._real is None else self._real[:, -ids.shape[1] :]
+        real = (
+            torch.ones_like(ids, dtype=torch.bool) if self._real is None else self._real[:, -ids.shape[1] :]
+        )
         moved = [part.expand(rows, -1, -1).clone() for part in encoded]
         for where, operations in self._positions:
             where = torch.arange(rows, device=ids.device) if where is None else where.to(ids.device)
@@ -258,7 +274,9 @@ class Scope:
         return bool(self._positions)
 
 
-def _encode(module: nn.Module, ids: torch.Tensor | None, encoded: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+def _encode(
+    module: nn.Module, ids: torch.Tensor | None, encoded: tuple[torch.Tensor, ...]
+) -> tuple[torch.Tensor, ...]:
     """What `module` gives for `ids`; for None what changes nothing: add 0, or turn by cos = 1, sin = 0."""
     if ids is None:
         neutral = (0.0,) if len(encoded) == 1 else (1.0, 0.0)
@@ -357,7 +375,9 @@ def refusals(model: Any) -> dict[str, Any]:
 
 def _attention(module, query, key, value, attention_mask, scaling=None, dropout=0.0, *, stock, **kwargs):
     for scope in reversed(_open.get()):
-        done = scope.attention(module, query, key, value, attention_mask, scaling, dropout, kwargs.get("is_causal"))
+        done = scope.attention(
+            module, query, key, value, attention_mask, scaling, dropout, kwargs.get("is_causal")
+        )
         if done is not None:
             return done
     return stock(module, query, key, value, attention_mask, scaling=scaling, dropout=dropout, **kwargs)

@@ -9,4 +9,4 @@ for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
 globals().update({operation.__name__: operation for operation in REGISTRY.values()})
-__all__ = [operation.__name__ for operation in REGISTRY.values()]  # noqa: PLE0605
+__all__ = [operation.__name__ for operation in REGISTRY.values()]

@@ -21,7 +21,8 @@ class AblateHead(Operation):
     stage: ClassVar[str] = "output"
     title: ClassVar[Words] = Words("Ablate the head", "切除注意力头")
     summary: ClassVar[Words] = Words(
-        "The head's output is set to 0; its attention weights are still shown.", "注意力头的输出置 0；注意力权重仍会显示。"
+        "The head's output is set to 0; its attention weights are still shown.",
+        "注意力头的输出置 0；注意力权重仍会显示。",
     )
     equation: ClassVar[str] = "0 · (weights · v)"
 

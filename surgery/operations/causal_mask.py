@@ -21,11 +21,13 @@ class CausalMask(Operation):
     stage: ClassVar[str] = "mask"
     title: ClassVar[Words] = Words("Causal mask", "因果掩码")
     summary: ClassVar[Words] = Words(
-        "Tokens see themselves and what came before, never what follows.", "词元只能看到自己和前面的内容，看不到后面。"
+        "Tokens see themselves and what came before, never what follows.",
+        "词元只能看到自己和前面的内容，看不到后面。",
     )
     equation: ClassVar[str] = "allowed(i, j) = (j ≤ i)"
     when_idle: ClassVar[Words] = Words(
-        "Nothing changed: nothing that follows was attended to here.", "没有变化：这里本来就不注意后面的内容。"
+        "Nothing changed: nothing that follows was attended to here.",
+        "没有变化：这里本来就不注意后面的内容。",
     )
 
     def mask(self, allowed: torch.Tensor, grid: Grid, draw) -> torch.Tensor:

@@ -21,7 +21,8 @@ class CustomMask(Operation):
     stage: ClassVar[str] = "mask"
     title: ClassVar[Words] = Words("Your own mask", "自定义掩码")
     summary: ClassVar[Words] = Words(
-        "A square of 0 and 1, one row for each query: 1 = may attend.", "由 0 和 1 组成的方阵，每个查询一行：1 = 可以注意。"
+        "A square of 0 and 1, one row for each query: 1 = may attend.",
+        "由 0 和 1 组成的方阵，每个查询一行：1 = 可以注意。",
     )
     equation: ClassVar[str] = "allowed(i, j) = (rows[i][j] = 1)"
 

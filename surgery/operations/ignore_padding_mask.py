@@ -21,11 +21,13 @@ class IgnorePaddingMask(Operation):
     stage: ClassVar[str] = "mask"
     title: ClassVar[Words] = Words("Forget the padding mask", "忘记填充掩码")
     summary: ClassVar[Words] = Words(
-        "Padding is attended to like any token. Pad the text to see it.", "填充会像普通词元一样被注意。需要先填充文本。"
+        "Padding is attended to like any token. Pad the text to see it.",
+        "填充会像普通词元一样被注意。需要先填充文本。",
     )
     equation: ClassVar[str] = "allowed(i, j) = True where only padding forbade"
     when_idle: ClassVar[Words] = Words(
-        "Nothing changed: this text has no padding. Pad it to more tokens.", "没有变化：文本没有填充。请把它填充到更多词元。"
+        "Nothing changed: this text has no padding. Pad it to more tokens.",
+        "没有变化：文本没有填充。请把它填充到更多词元。",
     )
     lifts_padding: ClassVar[bool] = True
 

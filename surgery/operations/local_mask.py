@@ -21,11 +21,13 @@ class LocalMask(Operation):
     stage: ClassVar[str] = "mask"
     title: ClassVar[Words] = Words("Local window", "局部窗口")
     summary: ClassVar[Words] = Words(
-        "Tokens see only their neighbours: 2 × half-width + 1 tokens.", "词元只能看到邻居：2 × 半宽 + 1 个词元。"
+        "Tokens see only their neighbours: 2 × half-width + 1 tokens.",
+        "词元只能看到邻居：2 × 半宽 + 1 个词元。",
     )
     equation: ClassVar[str] = "allowed(i, j) = (|i − j| ≤ half_width)"
     when_idle: ClassVar[Words] = Words(
-        "Nothing changed: the window is wider than what was attended to.", "没有变化：窗口比注意到的范围更宽。"
+        "Nothing changed: the window is wider than what was attended to.",
+        "没有变化：窗口比注意到的范围更宽。",
     )
 
     half_width: int = parameter(
@@ -35,7 +37,9 @@ class LocalMask(Operation):
         high=10**6,
         slider=(0, 32),
         label=Words("half-width", "半宽"),
-        help=Words("How far to either side a token sees; 0 is itself alone.", "词元向两侧能看多远；0 表示只看自己。"),
+        help=Words(
+            "How far to either side a token sees; 0 is itself alone.", "词元向两侧能看多远；0 表示只看自己。"
+        ),
     )
 
     def mask(self, allowed: torch.Tensor, grid: Grid, draw) -> torch.Tensor:

@@ -1,0 +1,298 @@
+"""THE data flow: text -> tokens -> baseline and operated -> measures -> `Comparison`.
+
+Baseline and operated run one after the other on the same padded batch, so that equal computations give equal bits:
+an operation that changes nothing shows a difference of exactly 0. (As two rows of one batch they would be cheaper, and
+differ in the last bit at some text lengths.) `capture="stats"` does take that way, for it keeps no matrices to compare.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bilingual import SurgeryError, Words
+from surgery import metrics, theatre
+from surgery.capture import Keep, Stream, change
+from surgery.comparison import Comparison, Run, heads_table, layers_table
+from surgery.operation import Operation, Step
+from surgery.plan import Plan
+from surgery.reading import Reading, Text, batch, read
+
+UNCHANGED = 1e-5  # a relative change below this is float32 rounding
+TOP = 10
+
+
+class CaptureError(SurgeryError):
+    """A `capture` that is not one of the choices."""
+
+
+def compare(
+    patient: Any,
+    text: Text | list[Text],
+    plan: Plan | Operation | Step | None = None,
+    capture: str | Iterable[int] | None = "all",
+    *,
+    other: Text | None = None,
+    pad_to: int | None = None,
+    literal: bool = False,
+) -> Comparison | list[Comparison]:
+    """Runs `text` through `patient` without and with `plan` and measures what changed.
+
+    patient: what `models.load` returns. text: a string, a pair (a, b) for models of sentence pairs, or a list of either:
+    the result is then a list, from one batch. capture: "all" keeps every layer's weights, a list of layers those,
+    "stats" their statistics only, None nothing of attention. other: a second text, for the similarity of the two under each
+    run. pad_to: pads to so many tokens. literal: typed special tokens are characters.
+
+    Raises TextError, UnsupportedError, SelectionError or OperationError before anything is shown.
+    """
+    plan = Plan() if plan is None else Plan(plan)
+    texts = text if isinstance(text, list) else [text]
+    if not texts:
+        raise CaptureError("Give at least one text.", "请至少给出一个文本。")
+    readings = [read(patient, t, literal=literal) for t in (*texts, *([] if other is None else [other]))]
+    surgery = _Surgery(patient, plan, capture, *batch(patient, readings, pad_to))
+    results = surgery.comparisons(len(texts), with_other=other is not None)
+    return results if isinstance(text, list) else results[0]
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What one run gave: hidden (layer + 1, row, token, width) and logits (row, token or 1, class), on the CPU."""
+
+    hidden: Tensor
+    logits: Tensor | None
+
+
+class _Surgery:
+    """One plan on one batch."""
+
+    def __init__(
+        self, patient: Any, plan: Plan, capture: Any, readings: list[Reading], inputs: dict[str, Tensor]
+    ):
+        self.patient, self.plan, self.readings, self.inputs = patient, plan, readings, inputs
+        self.anatomy = theatre.admit(patient.model)
+        self.real = inputs["attention_mask"].bool()
+        self.separators = torch.tensor([r.separators for r in readings], device=self.real.device)
+        self.cells = [
+            step.selection.cells(self.anatomy.layers, self.anatomy.heads, patient.name) for step in plan
+        ]
+        for step in plan:
+            theatre.check(self.anatomy, step)
+        self.layers = self._layers(capture)
+        self.streams = capture == "stats"
+
+    def _layers(self, capture: Any) -> frozenset[int]:
+        every = range(self.anatomy.layers)
+        if capture is None:
+            return frozenset()
+        if isinstance(capture, str):
+            if capture in ("all", "stats"):
+                return frozenset(every)
+        elif isinstance(capture, Iterable):
+            layers = list(capture)
+            if all(isinstance(n, int) and not isinstance(n, bool) and n in every for n in layers):
+                return frozenset(layers)
+        raise CaptureError(
+            f'capture = {capture!r} is not possible: give "all", "stats", None or a list of layers 0-{len(every) - 1}.',
+            f'capture = {capture!r} 不可用：请给 "all"、"stats"、None 或层号列表（0-{len(every) - 1}）。',
+        )
+
+    # --- running ----------------------------------------------------------------------------------------
+
+    def _forward(self, plans: Sequence[Plan], witnesses: Any) -> list[_Outcome]:
+        """One forward pass; several plans become blocks of rows of one batch."""
+        n = len(self.readings)
+        inputs = {k: v.repeat(len(plans), 1) for k, v in self.inputs.items()}
+        rows = [None] if len(plans) == 1 else [torch.arange(n * i, n * (i + 1)) for i in range(len(plans))]
+        scope = theatre.run(self.patient.model, plans, rows=rows, witnesses=witnesses, name=self.patient.name)
+        with torch.inference_mode(), scope:
+            out = self.patient.model(**inputs, output_hidden_states=True)
+        hidden = torch.stack([h.float().cpu() for h in out.hidden_states])  # (layer + 1, row, token, width)
+        logits = getattr(out, "logits", None)
+        logits = None if logits is None else logits.float().cpu()
+        return [
+            _Outcome(hidden[:, n * i : n * (i + 1)], None if logits is None else logits[n * i : n * (i + 1)])
+            for i in range(len(plans))
+        ]
+
+    def _against(self, plan: Plan, known: "tuple[_Outcome, Keep] | None", to: Plan) -> Any:
+        """Runs `plan` beside `to` and returns (outcome of plan, outcome of to, changes by layer, sites of both)."""
+        if self.streams:
+            stream = Stream(self.real, self.separators)
+            first, second = self._forward([plan, to], stream)
+            return first, second, stream.changes, (Keep(), Keep())
+        before, after = Keep(self.layers), Keep(self.layers)
+        if known is None:
+            (second,) = self._forward([to], after)  # the operated run first: what cannot be done fails here
+        else:
+            second, after = known
+        (first,) = self._forward([plan], before)
+        changes = {
+            layer: change(before.sites[layer], after.sites[layer], self.real, self.separators)
+            for layer in sorted(self.layers)
+        }
+        return first, second, changes, (before, after)
+
+    # --- what came of it --------------------------------------------------------------------------------
+
+    def comparisons(self, count: int, with_other: bool) -> list[Comparison]:
+        """One comparison for each of the first `count` texts; a last text, if any, is the other one."""
+        baseline, operated, changes, kept = self._against(Plan(), None, self.plan)
+        receipts = self._receipts(baseline, operated, changes, kept[1])
+        pooled = [_pool(outcome.hidden[-1], self.real.cpu()) for outcome in (baseline, operated)]
+        touched = frozenset().union(*self.cells)
+        found = []
+        for row in range(count):
+            runs = [
+                self._run(outcome, book, vectors, row)
+                for outcome, book, vectors in zip((baseline, operated), kept, pooled, strict=True)
+            ]
+            keep = self.real[row].cpu()
+            found.append(
+                Comparison(
+                    model=self.patient.name,
+                    caveats=self.patient.caveats,
+                    reading=self.readings[row],
+                    plan=self.plan,
+                    baseline=runs[0],
+                    operated=runs[1],
+                    heads=heads_table(changes, row, touched),
+                    layers=layers_table(baseline.hidden[:, row][:, keep], operated.hidden[:, row][:, keep]),
+                    receipt=[entry(row) for entry in receipts],
+                    output=self._output(baseline, operated, row, pooled),
+                    similarity=_similarity(pooled, row) if with_other else None,
+                )
+            )
+        return found
+
+    def _run(self, outcome: _Outcome, book: Keep, pooled: Tensor, row: int) -> Run:
+        sites = [book.sites[layer] for layer in sorted(book.sites)]
+        return Run(
+            layers=tuple(sorted(book.sites)),
+            weights=torch.stack([s.weights[row].cpu() for s in sites]) if sites else None,
+            no_key=torch.stack([s.no_key[row].cpu() for s in sites]) if sites else None,
+            hidden=outcome.hidden[:, row],
+            embedding=pooled[row],
+            predictions=[_top(self.patient, logits) for _, logits in self._sites(outcome, row)],
+        )
+
+    def _sites(self, outcome: _Outcome, row: int) -> list[tuple[dict[str, Any], Tensor]]:
+        """Where the model says something: (what and where, logits (class,))."""
+        if outcome.logits is None or self.patient.kind == "encoder":
+            return []
+        logits = outcome.logits[row]
+        if self.patient.kind == "classifier":
+            return [({"kind": "class", "position": None}, logits)]
+        if self.patient.kind == "causal_lm":
+            last = self.readings[row].kept - 1
+            return [({"kind": "next", "position": last}, logits[last])]
+        return [({"kind": "mask", "position": at}, logits[at]) for at in self.readings[row].masks]
+
+    def _output(
+        self, baseline: _Outcome, operated: _Outcome, row: int, pooled: list[Tensor]
+    ) -> dict[str, Any]:
+        keep = self.real[row].cpu()
+        before, after = baseline.hidden[-1, row][keep], operated.hidden[-1, row][keep]
+        sites = []
+        for (where, old), (_, new) in zip(
+            self._sites(baseline, row), self._sites(operated, row), strict=True
+        ):
+            p, q = old.double().softmax(-1), new.double().softmax(-1)
+            sites.append(
+                {
+                    **where,
+                    "kl": float(metrics.kl_divergence(p, q)),
+                    "top1_changed": bool(p.argmax() != q.argmax()),
+                    "top5_overlap": metrics.top_k_overlap(p, q, 5),
+                }
+            )
+        cosines = metrics.cosine(before, after)
+        return {
+            "token_cosine": float(metrics.mean(cosines)),
+            "token_cosines": cosines.tolist(),
+            "sentence_cosine": float(metrics.cosine(pooled[0][row], pooled[1][row])),
+            "relative_l2": float(metrics.relative_l2(after.flatten(), before.flatten())),
+            "sites": sites,
+        }
+
+    # --- receipts ---------------------------------------------------------------------------------------
+
+    def _receipts(self, baseline: _Outcome, operated: _Outcome, changes: dict, kept: Keep) -> list[Any]:
+        """For each step a function row -> receipt: what the plan's result owes to this step alone.
+
+        Of one step that is the difference from the baseline; of several, the difference from the plan without it.
+        """
+        if len(self.plan) == 1:
+            return [lambda row: self._receipt(0, row, baseline, operated, changes)]
+        entries = []
+        for index in range(len(self.plan)):
+            without, _, own, _ = self._against(self.plan.muted(index), (operated, kept), self.plan)
+            entries.append(
+                lambda row, index=index, without=without, own=own: self._receipt(
+                    index, row, without, operated, own
+                )
+            )
+        return entries
+
+    def _receipt(
+        self, index: int, row: int, without: _Outcome, operated: _Outcome, changes: dict
+    ) -> dict[str, Any]:
+        step, cells = self.plan.steps[index], self.cells[index]
+        keep = self.real[row].cpu()
+        after, before = operated.hidden[-1, row][keep], without.hidden[-1, row][keep]
+        result = float(metrics.relative_l2(after.flatten(), before.flatten()))
+
+        def average(name: str) -> float | None:
+            seen = [
+                float(changes[layer][name][row, head]) for layer, head in sorted(cells) if layer in changes
+            ]
+            defined = [value for value in seen if value == value]
+            return sum(defined) / len(defined) if defined else None
+
+        entry = {
+            "operation": step.operation.name,
+            "parameters": step.operation.values,
+            "at": str(step.selection),
+            "stage": step.operation.stage,
+            "cells": len(cells),
+            "scores": average("scores"),
+            "weights": average("total_variation"),
+            "output": average("output"),
+            "result": result,
+        }
+        entry["changed"] = any((entry[k] or 0) > UNCHANGED for k in ("weights", "output", "result"))
+        entry["note"] = None if entry["changed"] else self._why_idle(step, cells)
+        return entry
+
+    def _why_idle(self, step: Step, cells: frozenset) -> Words:
+        if not cells:
+            return Words("Its selection is empty: it touched no head.", "选择为空：没有触及任何注意力头。")
+        if step.operation.neutral:
+            return Words("With these parameters it changes nothing.", "在这些参数下它不改变任何东西。")
+        return step.operation.when_idle
+
+
+def _pool(hidden: Tensor, real: Tensor) -> Tensor:
+    """The mean of the real tokens' vectors: (row, token, width), (row, token) -> (row, width)."""
+    keep = real[..., None].to(hidden.dtype)
+    return (hidden * keep).sum(1) / keep.sum(1)
+
+
+def _similarity(pooled: list[Tensor], row: int) -> dict[str, float]:
+    """The cosine of a text's vector and the other text's (the last row) under each run."""
+    names = ("baseline", "operated")
+    return {name: float(metrics.cosine(p[row], p[-1])) for name, p in zip(names, pooled, strict=True)}
+
+
+def _top(patient: Any, logits: Tensor) -> list[tuple[str, float]]:
+    """The TOP most probable (label, probability), most probable first."""
+    best = logits.double().softmax(-1).topk(min(TOP, logits.numel()))
+    if patient.kind == "classifier":
+        names = [patient.labels[i] for i in best.indices.tolist()]
+    else:
+        from surgery.reading import labels
+
+        names = labels(patient.tokenizer, best.indices.tolist())
+    return list(zip(names, best.values.tolist(), strict=True))
