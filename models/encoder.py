@@ -381,11 +381,9 @@ class EncoderModel(EncoderPreTrainedModel):
         words = self.word_embeddings(input_ids) if inputs_embeds is None else inputs_embeds
         hidden = self._embed(words, position_ids)  # (batch, token, d_model)
         rotation = None if self.rotary is None else self.rotary(position_ids)
-        attention_mask = self._mask(
-            hidden, attention_mask
-        )  # broadcasts to (batch, head, query, key), or None
+        mask = self._mask(hidden, attention_mask)  # (batch, 1, query, key), or None: all may look at all
         for layer in self.layers:
-            hidden = layer(hidden, attention_mask, rotation, **kwargs)  # (batch, token, d_model)
+            hidden = layer(hidden, mask, rotation, **kwargs)  # (batch, token, d_model)
         return BaseModelOutput(last_hidden_state=self.final_norm(hidden))
 
     def _positions(self, given: Tensor, position_ids: Tensor | None) -> Tensor:

@@ -74,7 +74,7 @@ def load_folder(name: str, folder: Path, device: torch.device, dtype: torch.dtyp
 def read_config(name: str, folder: Path) -> PreTrainedConfig:
     with reading(name, "configuration", "配置"):
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    if getattr(config, "vocab_size", None) is None or type(config) not in MODEL_MAPPING:
+    if not reads_text(config):
         raise LoadError(
             f'"{name}" is a {config.model_type} model, which reads more or other things than one text. '
             "Choose a text model, for example a BERT.",
@@ -88,6 +88,11 @@ def read_config(name: str, folder: Path) -> PreTrainedConfig:
             "请选择编码器（BERT 及其同类）或解码器（GPT-2 及其同类）。",
         )
     return config
+
+
+def reads_text(config: PreTrainedConfig) -> bool:
+    has_words = getattr(config, "vocab_size", None) is not None
+    return has_words and type(config) in MODEL_MAPPING and bare_class(config).main_input_name == "input_ids"
 
 
 def decide(config: PreTrainedConfig) -> tuple[str, ModelClass]:

@@ -695,7 +695,7 @@ function drawLegends() {
   fillLegend(ui.weightLegend, weight.full, ["0", tick(top / 2), end], word("legend_shared"));
   const ticks = current.flat ? ["", "0", ""] : [`−${tick(reach)}`, `−${half}`, "0", `+${half}`, `+${tick(reach)}`];
   const colours = current.flat ? [difference.full[STEPS]] : difference.full;
-  fillLegend(ui.differenceLegend, colours, ticks, word("difference_detail"));
+  fillLegend(ui.differenceLegend, colours, ticks, "");
 }
 
 function drawSwatches() {
@@ -929,8 +929,10 @@ function paintOverview(width) {
     const slot = data.captured.indexOf(layer);
     for (let head = 0; head < data.heads; head++) drawThumb(context, layer, slot, head);
   }
-  const isDivergence = view.overview === "divergence";
-  fillLegend(ui.headsLegend, palette().weight.full, overview.limit ? ["0", tick(overview.limit)] : ["0"], word(isDivergence ? "divergence" : "weight"));
+  const colours = palette().weight.full;
+  const name = word(view.overview === "divergence" ? "divergence" : "weight");
+  if (overview.limit) fillLegend(ui.headsLegend, colours, ["0", tick(overview.limit)], name);
+  else fillLegend(ui.headsLegend, colours.slice(0, 1), ["0"], name);
   ui.headsBox.setAttribute("aria-label", word("overview_help"));
   ui.heads.setAttribute("aria-label", `${word("overview")}: ${word(`overview_${view.overview}`)}`);
 }
