@@ -52,7 +52,12 @@ class Parameter:
 
     def range(self) -> str:
         """The accepted range as people write it, for instance "0 to 1"."""
-        return f"{self.low:g} to {self.high:g}"
+        return f"{_plain(self.low)} to {_plain(self.high)}"
+
+
+def _plain(number: float) -> str:
+    """2147483647 and 0.0001 rather than 2.14748e+09 and 1e-04."""
+    return str(int(number)) if float(number).is_integer() else f"{number:g}"
 
 
 def _refuse(owner: str, name: str, value: Any, en: str, zh: str) -> OperationError:
@@ -62,7 +67,7 @@ def _refuse(owner: str, name: str, value: Any, en: str, zh: str) -> OperationErr
 
 
 def _number(parameter: Parameter, name: str, value: Any, owner: str, of: type) -> Any:
-    low, high = f"{parameter.low:g}", f"{parameter.high:g}"
+    low, high = _plain(parameter.low), _plain(parameter.high)
     noun = Words("a whole number", "整数") if of is Integral else Words("a number", "数")
     bad = _refuse(
         owner, name, value, f"give {noun.en} from {low} to {high}", f"请给 {low} 到 {high} 之间的{noun.zh}"
