@@ -1,5 +1,7 @@
+import gc
 import os
-import threading
+import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
@@ -75,16 +77,26 @@ def serve():
     running = []
 
     def start(blocks) -> str:
-        _, url, _ = blocks.queue().launch(
-            server_name="127.0.0.1", prevent_thread_lock=True, quiet=True, footer_links=[]
-        )
+        with _untidy():
+            _, url, _ = blocks.queue().launch(
+                server_name="127.0.0.1", prevent_thread_lock=True, quiet=True, footer_links=[]
+            )
         running.append(blocks)
         return url
 
     yield start
-    for blocks in running:
-        blocks.close()
-    assert threading.main_thread().is_alive()
+    with _untidy():
+        for blocks in running:
+            blocks.close(verbose=False)
+
+
+@contextmanager
+def _untidy():
+    """Gradio leaves sockets and event loops to the garbage collector, which says so: warnings of its making."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        yield
+        gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,42 @@
+import re
+import string
+
+import pytest
+
+from ui.texts import TEXTS, section, t
+
+
+def gaps(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+
+
+@pytest.mark.parametrize("key", TEXTS)
+def test_both_languages_say_something_with_the_same_gaps(key):
+    english, chinese = TEXTS[key]
+    assert english.strip()
+    assert re.search("[一-鿿]", chinese), f"{key} has no Chinese"
+    assert gaps(english) == gaps(chinese)
+
+
+@pytest.mark.parametrize("key", TEXTS)
+def test_chinese_has_its_own_punctuation(key):
+    assert not re.search(r"[,;:?!]", TEXTS[key].zh)
+
+
+def test_gaps_are_filled():
+    assert t("grid.cell", "en", layer=2, head=0) == "Layer 2, head 0"
+
+
+def test_an_unknown_key_or_language_raises():
+    with pytest.raises(KeyError, match=r"grid\.nonsense"):
+        t("grid.nonsense", "en")
+    with pytest.raises(ValueError, match="fr"):
+        t("grid.cell", "fr")
+
+
+def test_a_section_has_short_keys_and_its_language():
+    words = section("grid", "zh")
+    assert words["lang"] == "zh"
+    assert words["corner"] == TEXTS["grid.corner"].zh
+    with pytest.raises(KeyError):
+        section("nothing", "en")
