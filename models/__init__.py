@@ -61,9 +61,12 @@ def load(
         from .packaged import load_minilm
 
         return load_minilm(name, device, dtype)
-    from .pretrained import load_pretrained
+    from .folders import find_folder
 
-    return load_pretrained(name, device, dtype)
+    folder = find_folder(name)  # before the slow import: a name that leads nowhere is said soon
+    from .pretrained import load_folder
+
+    return load_folder(str(name), folder, device, dtype)
 
 
 def __getattr__(attribute: str):

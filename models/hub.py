@@ -31,7 +31,7 @@ from bilingual import Words
 from .folders import is_complete
 from .loaded import LoadError
 
-ANSWER_WITHIN = 8.0  # seconds for the hub's first answer, looking up its address included
+ANSWER_WITHIN = 6.0  # seconds for the hub's first answer, looking up its address included
 WANTED = ("*.json", "*.safetensors", "*.txt", "*.model")
 UNWANTED = ("*/*",)  # folders inside a repository hold the same weights for other software
 

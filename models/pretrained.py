@@ -29,7 +29,7 @@ from bilingual import Words
 from .encoder import (
     EncoderConfig,
 )  # importing it also teaches AutoConfig and AutoModel the from-scratch encoder
-from .folders import find_folder, require_files
+from .folders import require_files
 from .loaded import NO_LIMIT, LoadedModel, LoadError
 
 # What a model's outputs mean, by the mapping that its class stands in.
@@ -40,11 +40,6 @@ KINDS = {
 }
 
 ModelClass = type[PreTrainedModel]
-
-
-def load_pretrained(name: str | Path, device: torch.device, dtype: torch.dtype) -> LoadedModel:
-    """A local folder, or a hub id whose files are on this disk or can be fetched."""
-    return load_folder(str(name), find_folder(name), device, dtype)
 
 
 def load_folder(name: str, folder: Path, device: torch.device, dtype: torch.dtype) -> LoadedModel:

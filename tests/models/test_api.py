@@ -29,7 +29,9 @@ def test_every_available_name_loads_and_is_described_in_both_languages():
 
 
 def test_importing_models_imports_no_torch(python):
-    said = python("import sys, models; models.available(); print('torch' in sys.modules, len(sys.modules) < 400)")
+    said = python(
+        "import sys, models; models.available(); print('torch' in sys.modules, len(sys.modules) < 400)"
+    )
     assert said.split() == ["False", "True"]
 
 

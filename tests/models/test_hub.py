@@ -103,3 +103,118 @@ def ask(python):
         return python(script, **env).strip().split("\n")
 
     return ask
+
+
+WAYS_OUT = ("HF_ENDPOINT", "minilm", "folder")
+
+
+def test_names_that_no_hub_needs_to_be_asked_about(our_hub, ask):
+    address, _, asked = our_hub
+    names = [
+        "",
+        "not a model id",
+        "模型",
+        "a--b",
+        "x" * 200,
+        "/no/such/folder",
+        "./x",
+        "../x",
+        "~/none",
+        "a/b/c",
+    ]
+    said = ask(*names, "bilingual.py", HF_ENDPOINT=address)
+    for line in said[:5]:
+        assert "is not a model id" in line and "不是模型名" in line
+    for line in said[5:10]:
+        assert "does not exist" in line and "不存在" in line
+    assert "is a file" in said[10] and "是一个文件" in said[10]
+    for line in said:
+        assert line.split()[1] == "LoadError"
+        assert all(line.count(way) >= 2 for way in WAYS_OUT[:2]) and "folder" in line
+    assert asked == []
+
+
+def test_what_is_not_a_name_at_all():
+    for name in (None, 3, b"minilm", ["minilm"]):
+        with pytest.raises(LoadError, match="is not a name"):
+            models.load(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "says", "in_chinese"),
+    [
+        ("no-such-org/no-such-model", 'has no model "no-such-org/no-such-model"', "上没有名为"),
+        ("mirror/says-no-more-than-404", "has no model", "上没有名为"),
+        ("gated/model", "is gated", "需要授权"),
+        ("broken/model", "answered 500", "应答为 500"),
+        ("real/pictures", "has no config.json", "没有 config.json"),
+    ],
+)
+def test_a_hub_that_answers_no(our_hub, ask, name, says, in_chinese):
+    address, root, _ = our_hub
+    (root / "real" / "pictures").mkdir(parents=True)
+    (line,) = ask(name, HF_ENDPOINT=address)
+    assert says in line and in_chinese in line
+    assert "No connection" not in line
+    assert all(line.count(way) >= 2 for way in WAYS_OUT[:2])
+
+
+def test_a_hub_that_is_not_there(ask):
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
+        port = server.getsockname()[1]
+    (line,) = ask("owner/model", HF_ENDPOINT=f"http://127.0.0.1:{port}")
+    assert "No connection" in line and "无法连接" in line and str(port) in line
+    assert all(line.count(way) >= 2 for way in WAYS_OUT[:2])
+    assert float(line.split()[0]) < 10
+
+
+def test_a_hub_that_never_answers(silent_hub, python):
+    said = python(
+        "import time; start = time.perf_counter()\n"
+        "import models\n"
+        "try: models.load('owner/model')\n"
+        "except models.LoadError as error: print(time.perf_counter() - start, error, error.say('zh'))\n",
+        HF_ENDPOINT=silent_hub,
+    )
+    assert "No connection" in said and "无法连接" in said
+    assert float(said.split()[0]) < 10  # importing torch included
+
+
+def test_a_name_server_that_never_answers(monkeypatch):
+    monkeypatch.setattr(hub, "ANSWER_WITHIN", 0.1)
+    monkeypatch.setattr(hub, "get_hf_file_metadata", lambda *args, **kwargs: time.sleep(2))
+    start = time.perf_counter()
+    with pytest.raises(LoadError, match=r"No connection.*no answer within 0.1 s"):
+        models.load("owner/never-cached")
+    assert time.perf_counter() - start < 1
+
+
+def test_offline_is_honoured(our_hub, ask):
+    address, _, asked = our_hub
+    (line,) = ask("owner/model", HF_ENDPOINT=address, HF_HUB_OFFLINE="1")
+    assert "HF_HUB_OFFLINE is set" in line and "已设置 HF_HUB_OFFLINE" in line
+    assert asked == []
+
+
+def test_a_model_is_fetched_once_and_then_read_from_the_cache(our_hub, save, python):
+    address, root, asked = our_hub
+    shutil.copytree(save("BertForMaskedLM"), root / "owner" / "bert")
+    (root / "owner" / "bert" / "pytorch_model.bin").write_bytes(b"a pickle")
+    script = (
+        "import models; patient = models.load('owner/bert', device='cpu'); print(patient.name, patient.kind)"
+    )
+    assert python(script, HF_ENDPOINT=address).split() == ["owner/bert", "masked_lm"]
+    fetched = {path.split("?")[0].rsplit("/", 1)[-1] for path in asked}
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= fetched
+    assert "pytorch_model.bin" not in fetched
+    asked.clear()
+    assert python(script, HF_ENDPOINT=address).split() == ["owner/bert", "masked_lm"]
+    assert asked == []
+
+
+def test_a_repository_of_pickles_is_refused(our_hub, save, python):
+    address, root, _ = our_hub
+    repo = shutil.copytree(save("BertForMaskedLM"), root / "owner" / "old")
+    (repo / "model.safetensors").rename(repo / "pytorch_model.bin")
+    script = "import models\ntry: models.load('owner/old')\nexcept models.LoadError as error: print(error)"
+    assert "no complete safetensors" in python(script, HF_ENDPOINT=address)
