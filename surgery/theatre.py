@@ -32,7 +32,6 @@ from surgery.plan import Plan
 
 _open: ContextVar[tuple["Scope | _Probe", ...]] = ContextVar("open surgery scopes", default=())
 _admitted: weakref.WeakKeyDictionary[nn.Module, Anatomy] = weakref.WeakKeyDictionary()
-_hooked: weakref.WeakSet[nn.Module] = weakref.WeakSet()
 _lock = threading.RLock()
 _PREFIX = "surgery_"
 
@@ -58,7 +57,7 @@ def admit(model: nn.Module) -> Anatomy:
 def _admit(model: nn.Module) -> Anatomy:
     anatomies.family_of(model)
     original = model.config._attn_implementation or "eager"
-    ours = original if original.startswith(_PREFIX) else _register(original)
+    ours = _register(original.removeprefix(_PREFIX))  # a copy has the name; another process has to register it
     model.set_attn_implementation(ours)
     try:
         anatomy = anatomies.examine(model, _probe(model))
@@ -67,12 +66,12 @@ def _admit(model: nn.Module) -> Anatomy:
         raise
     base = getattr(model, "base_model", model)
     _admitted.setdefault(base, anatomy)
-    for module in {model, base} - set(_hooked):
-        module.register_forward_pre_hook(_before_forward, with_kwargs=True)
-        _hooked.add(module)
-    if anatomy.position_module is not None and anatomy.position_module not in _hooked:
-        anatomy.position_module.register_forward_hook(_after_positions, with_kwargs=True)
-        _hooked.add(anatomy.position_module)
+    for module in {model, base}:
+        if _before_forward not in module._forward_pre_hooks.values():  # copies of a model bring their hooks along
+            module.register_forward_pre_hook(_before_forward, with_kwargs=True)
+    module = anatomy.position_module
+    if module is not None and _after_positions not in module._forward_hooks.values():
+        module.register_forward_hook(_after_positions, with_kwargs=True)
     return anatomy
 
 
@@ -396,6 +395,9 @@ def _mask(*args, stock, **kwargs):
 
 
 def _before_forward(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> None:
+    name = model.config._attn_implementation
+    if name.startswith(_PREFIX) and name not in ALL_ATTENTION_FUNCTIONS:  # unpickled in another process
+        _register(name.removeprefix(_PREFIX))
     if not _open.get():
         return
     given = inspect.signature(model.forward).bind_partial(*args, **kwargs).arguments
