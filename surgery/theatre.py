@@ -2,7 +2,8 @@
 
 Transformers looks attention up by name, and its mask likewise. `admit` gives a model names of ours. What happens
 then depends on the scopes that are open in the current context (a ContextVar: other threads and other visitors have
-their own): without one, the call goes straight to what the model would have used.
+their own): without one, the call goes straight to what the model would have used. Of several over one model the
+innermost decides alone; `operate` gives it the outer plan too, `compare` does not.
 """
 
 import functools
@@ -92,6 +93,10 @@ class _Probe:
     def __init__(self) -> None:
         self.calls: list[Call] = []
 
+    def knows(self, module: nn.Module) -> bool:
+        """It looks at every module."""
+        return True
+
     def attention(self, module, query, key, value, mask, scaling: float | None, *_: Any) -> None:
         d_k = query.shape[-1]
         self.calls.append(Call(module, query.shape[1], d_k, d_k**-0.5 if scaling is None else float(scaling)))
@@ -178,6 +183,10 @@ class Scope:
         self._masks.clear()
         self._real = real
 
+    def knows(self, module: nn.Module) -> bool:
+        """Whether this is an attention module of its model."""
+        return id(module) in self.anatomy.layers_of
+
     def remember(self, mask: Any, arguments: dict[str, Any]) -> None:
         """Keeps how a mask was made, to tell its padding from the rest."""
         if isinstance(mask, torch.Tensor):
@@ -196,8 +205,6 @@ class Scope:
     ) -> tuple[torch.Tensor, torch.Tensor | None] | None:
         """The layer under its plan, or None where neither an operation nor a witness wants it."""
         layer = self._layer(module)
-        if layer is None:
-            return None
         cut, witness = self._cuts[layer], self.witnesses(layer)
         if not cut.touches and witness is None:
             return None
@@ -217,10 +224,8 @@ class Scope:
             witness=witness,
         )
 
-    def _layer(self, module: nn.Module) -> int | None:
-        layers = self.anatomy.layers_of.get(id(module))
-        if layers is None:
-            return None
+    def _layer(self, module: nn.Module) -> int:
+        layers = self.anatomy.layers_of[id(module)]
         call = self._calls.get(id(module), 0)
         self._calls[id(module)] = call + 1
         return layers[call % len(layers)]
@@ -373,7 +378,8 @@ def refusals(model: Any) -> dict[str, Any]:
 
 
 def _attention(module, query, key, value, attention_mask, scaling=None, dropout=0.0, *, stock, **kwargs):
-    for scope in reversed(_open.get()):
+    scope = next((scope for scope in reversed(_open.get()) if scope.knows(module)), None)
+    if scope is not None:
         done = scope.attention(
             module, query, key, value, attention_mask, scaling, dropout, kwargs.get("is_causal")
         )
@@ -413,14 +419,16 @@ def _before_forward(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> No
 
 
 def _after_positions(module: nn.Module, args: tuple, kwargs: dict[str, Any], encoded: Any) -> Any:
-    for scope in reversed(_open.get()):
-        if isinstance(scope, Scope) and scope.moves_positions and module is scope.anatomy.position_module:
-            parts = encoded if isinstance(encoded, tuple) else (encoded,)
-            moved = scope.move(module, args[0] if args else next(iter(kwargs.values())), parts)
-            return tuple(moved) if isinstance(encoded, tuple) else moved[0]
-    return encoded
+    own = [s for s in _open.get() if isinstance(s, Scope) and s.anatomy.position_module is module]
+    if not own or not own[-1].moves_positions:
+        return encoded
+    parts = encoded if isinstance(encoded, tuple) else (encoded,)
+    moved = own[-1].move(module, args[0] if args else next(iter(kwargs.values())), parts)
+    return tuple(moved) if isinstance(encoded, tuple) else moved[0]
 
 
 def _scopes(anatomy: Anatomy | None) -> list[Scope]:
-    """The open scopes of one model, outermost first."""
-    return [scope for scope in _open.get() if isinstance(scope, Scope) and scope.anatomy is anatomy]
+    """The open scopes of one model (with or without its head), outermost first."""
+    if anatomy is None:
+        return []
+    return [s for s in _open.get() if isinstance(s, Scope) and s.knows(anatomy.attention[0])]
