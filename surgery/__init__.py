@@ -12,7 +12,7 @@ from surgery.anatomy import UnsupportedError
 from surgery.compare import CaptureError, compare
 from surgery.comparison import Comparison, NotCapturedError, Run
 from surgery.operation import REGISTRY, STAGES, Grid, Operation, OperationError, Parameter, Step, parameter
-from surgery.operations import *
+from surgery.operations import *  # noqa: F403
 from surgery.operations import __all__ as _operations
 from surgery.plan import Plan, PlanError
 from surgery.reading import TextError

@@ -70,9 +70,11 @@ class Anatomy:
     layers_of: dict[int, tuple[int, ...]] = field(repr=False)  # id(attention module) -> its layers
 
     @property
-    def position_rows(self) -> int | None:
-        """How many positions the table holds; None where any position can be encoded."""
-        return getattr(self.position_module, "num_embeddings", None)
+    def position_rows(self) -> range | None:
+        """The positions that the table holds; None where any position can be encoded."""
+        rows = getattr(self.position_module, "num_embeddings", None)
+        padding = getattr(self.position_module, "padding_idx", None)  # RoBERTa counts from the row after it
+        return None if rows is None else range(0 if padding is None else padding + 1, rows)
 
 
 def family_of(model: nn.Module) -> Family:
@@ -143,15 +145,15 @@ def refusal(anatomy: Anatomy, operation: Operation) -> Words | None:
 
 
 def check_positions(anatomy: Anatomy, ids: torch.Tensor) -> None:
-    """Raises UnsupportedError if a position id is outside the model's table. ids: (row, token)."""
+    """Raises UnsupportedError if a real token's position id is outside the model's table."""
     rows = anatomy.position_rows
     if rows is None or ids.numel() == 0:
         return
     low, high = int(ids.min()), int(ids.max())
-    if low < 0 or high >= rows:
-        beyond = low if low < 0 else high
+    if low not in rows or high not in rows:
+        beyond = high if low in rows else low
         raise UnsupportedError(
-            f"Position {beyond} does not exist: the table of {anatomy.name} holds positions 0-{rows - 1}. "
+            f"Position {beyond} does not exist: the table of {anatomy.name} holds positions {rows[0]}-{rows[-1]}. "
             "Choose a smaller shift or a shorter text.",
-            f"位置 {beyond} 不存在：{anatomy.name} 的位置表只有 0-{rows - 1}。请减小偏移或缩短文本。",
+            f"位置 {beyond} 不存在：{anatomy.name} 的位置表只有 {rows[0]}-{rows[-1]}。请减小偏移或缩短文本。",
         )

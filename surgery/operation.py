@@ -9,21 +9,25 @@ changed. Tensors are
     position ids      (row, token)
 """
 
+from __future__ import annotations
+
 import dataclasses
+import difflib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
-
-import torch
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bilingual import SurgeryError, Words
 from surgery.selection import EVERYWHERE, Selection
 
+if TYPE_CHECKING:
+    import torch
+
 STAGES = ("positions", "scale", "mask", "scores", "weights", "output")
 
-REGISTRY: dict[str, type["Operation"]] = {}
+REGISTRY: dict[str, type[Operation]] = {}
 
 
 class OperationError(SurgeryError):
@@ -100,7 +104,7 @@ def _picture(parameter: Parameter, name: str, value: Any, owner: str) -> tuple[s
         "give a square of 0 and 1 (1 = may attend), one row for each query, such as ['10', '11']",
         "请给由 0 和 1 组成的方阵（1 = 可以注意），每个查询一行，例如 ['10', '11']",
     )
-    if isinstance(value, torch.Tensor) or hasattr(value, "tolist"):
+    if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, str) or not isinstance(value, Sequence) or not value:
         raise bad
@@ -185,6 +189,8 @@ class Operation:
     )
     # Works on the padding mask alone: it comes before the other masks, and needs to know which keys are padding.
     lifts_padding: ClassVar[bool] = False
+    # Of position operations: whether a token's new position depends on its own alone, so that text may come in parts.
+    token_by_token: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -216,7 +222,7 @@ class Operation:
         """Whether these parameters change nothing on any input; such an operation is never run."""
         return False
 
-    def at(self, where: str | None = None, *, layers: Any = None, heads: Any = None) -> "Step":
+    def at(self, where: str | None = None, *, layers: Any = None, heads: Any = None) -> Step:
         """This operation on some layers and heads: `op.at("L0-3.H1,5")` or `op.at(layers="0-3", heads=[1, 5])`.
 
         Raises SelectionError for a selection that cannot be read.
@@ -247,8 +253,6 @@ class Step:
 
 def known(name: str) -> type[Operation]:
     """The operation called `name` (snake case). Raises OperationError naming the nearest known ones."""
-    import difflib
-
     if name in REGISTRY:
         return REGISTRY[name]
     near = difflib.get_close_matches(str(name), REGISTRY, n=1, cutoff=0.4)

@@ -147,7 +147,8 @@ class Scope:
         self._checks: list[Operation] = []
         self._masks: dict[int, tuple[torch.Tensor, dict[str, Any]]] = {}
         self._calls: dict[int, int] = {}
-        self._real: torch.Tensor | None = None
+        self._rows: int | None = None
+        self._mask: torch.Tensor | None = None
         for plan, where in zip(plans, rows, strict=True):
             self._resolve(plan, where, name or anatomy.name)
 
@@ -174,14 +175,24 @@ class Scope:
         if moves:
             self._positions.append((rows, moves))
 
-    def begin(self, tokens: int | None, real: torch.Tensor | None) -> None:
-        """A forward pass starts. tokens: its length; real: bool, (row, token), False on padding."""
+    def begin(self, rows: int | None, tokens: int | None, cached: int, mask: torch.Tensor | None) -> None:
+        """A forward pass starts, of so many rows and tokens after `cached` ones; mask: (row, token), 0 on padding."""
         if tokens is not None:
             for operation in self._checks:
-                operation.check(tokens)
+                operation.check(cached + tokens)
+        if cached:
+            self._refuse_cached()
         self._calls.clear()
         self._masks.clear()
-        self._real = real
+        self._rows, self._mask = rows, mask
+
+    def _refuse_cached(self) -> None:
+        whole = [type(o).__name__ for _, moves in self._positions for o in moves if not o.token_by_token]
+        if whole:
+            raise UnsupportedError(
+                f"{whole[0]} needs the whole text, and these tokens follow cached ones: pass use_cache=False.",
+                f"{whole[0]} 需要整段文本，而这些词元接在缓存之后：请传入 use_cache=False。",
+            )
 
     def knows(self, module: nn.Module) -> bool:
         """Whether this is an attention module of its model."""
@@ -256,11 +267,10 @@ class Scope:
 
     def move(self, module: nn.Module, ids: torch.Tensor, encoded: tuple[torch.Tensor, ...]) -> Any:
         """The position module's result, each (row or 1, token, width), with some rows' positions changed."""
-        rows = ids.shape[0] if self._real is None else self._real.shape[0]
-        ids = ids.expand(rows, -1)
-        real = (
-            torch.ones_like(ids, dtype=torch.bool) if self._real is None else self._real[:, -ids.shape[1] :]
-        )
+        rows = self._rows or ids.shape[0]
+        ids = ids.expand(rows, -1)  # (row, token)
+        real = torch.ones_like(ids) if self._mask is None else self._mask[:, -ids.shape[1] :]
+        real = real.bool()
         moved = [part.expand(rows, -1, -1).clone() for part in encoded]
         for where, operations in self._positions:
             where = torch.arange(rows, device=ids.device) if where is None else where.to(ids.device)
@@ -268,7 +278,7 @@ class Scope:
             for operation in operations:
                 new = None if new is None else operation.positions(new, real[where])
             if new is not None:
-                anatomies.check_positions(self.anatomy, new)
+                anatomies.check_positions(self.anatomy, new[real[where]])
             for part, change in zip(moved, _encode(module, new, encoded), strict=True):
                 part[where] = change.to(part.dtype)
         return moved
@@ -409,13 +419,13 @@ def _before_forward(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> No
     given = inspect.signature(model.forward).bind_partial(*args, **kwargs).arguments
     given = {**given, **given.pop("kwargs", {})}
     ids = given.get("input_ids") if given.get("input_ids") is not None else given.get("inputs_embeds")
-    real = given.get("attention_mask")
-    if real is not None and real.dim() == 2:
-        real = real.bool()
-    elif ids is not None:
-        real = torch.ones(ids.shape[:2], dtype=torch.bool, device=ids.device)
+    rows, tokens = (None, None) if ids is None else ids.shape[:2]
+    mask = given.get("attention_mask")
+    mask = mask if isinstance(mask, torch.Tensor) and mask.dim() == 2 else None
+    cache = given.get("past_key_values") or given.get("cache")
+    cached = cache.get_seq_length() if cache else 0
     for scope in _scopes(_admitted.get(model)):
-        scope.begin(None if ids is None else ids.shape[1], real)
+        scope.begin(rows, tokens, cached, mask)
 
 
 def _after_positions(module: nn.Module, args: tuple, kwargs: dict[str, Any], encoded: Any) -> Any:

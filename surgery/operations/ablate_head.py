@@ -1,12 +1,17 @@
 """Silence a head."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from bilingual import Words
 from surgery.operation import Operation
+
+if TYPE_CHECKING:
+    import torch
+
+    from surgery.cut import Draw
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,6 @@ class AblateHead(Operation):
     )
     equation: ClassVar[str] = "0 · (weights · v)"
 
-    def output(self, output: torch.Tensor, draw) -> torch.Tensor:
+    def output(self, output: torch.Tensor, draw: Draw) -> torch.Tensor:
         """New output, (row, head, query, d_v)."""
-        return torch.zeros_like(output)
+        return output.new_zeros(output.shape)

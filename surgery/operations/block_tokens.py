@@ -1,12 +1,17 @@
 """Forbid chosen tokens as keys."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from bilingual import Words
 from surgery.operation import Grid, Operation, OperationError, parameter
+
+if TYPE_CHECKING:
+    import torch
+
+    from surgery.cut import Draw
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ class BlockTokens(Operation):
                 f"BlockTokens：没有第 {self.positions[-1]} 个词元：本文本的词元编号是 0-{tokens - 1}。",
             )
 
-    def mask(self, allowed: torch.Tensor, grid: Grid, draw) -> torch.Tensor:
+    def mask(self, allowed: torch.Tensor, grid: Grid, draw: Draw) -> torch.Tensor:
         """What is still allowed, (row, head, query, key)."""
-        blocked = torch.tensor(self.positions, device=grid.keys.device)
-        return allowed & ~torch.isin(grid.keys, blocked)
+        blocked = grid.keys.new_tensor(self.positions)
+        return allowed & (grid.keys[:, None] != blocked).all(-1)

@@ -1,12 +1,17 @@
 """Forbid the future."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from bilingual import Words
 from surgery.operation import Grid, Operation
+
+if TYPE_CHECKING:
+    import torch
+
+    from surgery.cut import Draw
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,6 @@ class CausalMask(Operation):
         "没有变化：这里本来就不注意后面的内容。",
     )
 
-    def mask(self, allowed: torch.Tensor, grid: Grid, draw) -> torch.Tensor:
+    def mask(self, allowed: torch.Tensor, grid: Grid, draw: Draw) -> torch.Tensor:
         """What is still allowed, (row, head, query, key)."""
         return allowed & (grid.keys[None, :] <= grid.queries[:, None])

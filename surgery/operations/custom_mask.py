@@ -1,12 +1,17 @@
 """Forbid what a picture forbids."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from bilingual import Words
 from surgery.operation import Grid, Operation, OperationError, parameter
+
+if TYPE_CHECKING:
+    import torch
+
+    from surgery.cut import Draw
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class CustomMask(Operation):
                 f"CustomMask：掩码是 {n} × {n}，但本文本有 {tokens} 个词元：请给 {tokens} × {tokens}。",
             )
 
-    def mask(self, allowed: torch.Tensor, grid: Grid, draw) -> torch.Tensor:
+    def mask(self, allowed: torch.Tensor, grid: Grid, draw: Draw) -> torch.Tensor:
         """What is still allowed, (row, head, query, key)."""
-        picture = torch.tensor([[cell == "1" for cell in row] for row in self.rows], device=grid.keys.device)
+        picture = grid.keys.new_tensor([[int(cell) for cell in row] for row in self.rows]).bool()
         return allowed & picture[grid.queries][:, grid.keys]

@@ -1,12 +1,15 @@
 """Leave the dot products as large as they are."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from bilingual import Words
 from surgery.operation import Operation
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -29,4 +32,4 @@ class DropScaling(Operation):
 
     def scale(self, scaling: torch.Tensor, temperature: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The factor on q·kᵀ and the temperature, (row, head, 1, 1) each."""
-        return torch.ones_like(scaling), temperature
+        return scaling.new_ones(scaling.shape), temperature

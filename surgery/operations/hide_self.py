@@ -1,12 +1,17 @@
 """Forbid the token itself."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from bilingual import Words
 from surgery.operation import Grid, Operation
+
+if TYPE_CHECKING:
+    import torch
+
+    from surgery.cut import Draw
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,6 @@ class HideSelf(Operation):
     )
     equation: ClassVar[str] = "allowed(i, j) = (j ≠ i)"
 
-    def mask(self, allowed: torch.Tensor, grid: Grid, draw) -> torch.Tensor:
+    def mask(self, allowed: torch.Tensor, grid: Grid, draw: Draw) -> torch.Tensor:
         """What is still allowed, (row, head, query, key)."""
         return allowed & (grid.keys[None, :] != grid.queries[:, None])

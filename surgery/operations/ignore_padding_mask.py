@@ -1,12 +1,17 @@
 """Let the padding be attended to."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from bilingual import Words
 from surgery.operation import Grid, Operation
+
+if TYPE_CHECKING:
+    import torch
+
+    from surgery.cut import Draw
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,6 @@ class IgnorePaddingMask(Operation):
     )
     lifts_padding: ClassVar[bool] = True
 
-    def mask(self, allowed: torch.Tensor, grid: Grid, draw) -> torch.Tensor:
+    def mask(self, allowed: torch.Tensor, grid: Grid, draw: Draw) -> torch.Tensor:
         """What is allowed now, (row, head, query, key)."""
         return allowed if grid.padding is None else allowed | grid.padding

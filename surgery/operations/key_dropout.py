@@ -1,12 +1,17 @@
 """Forbid keys at random."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from bilingual import Words
 from surgery.operation import Grid, Operation, probability, seed
+
+if TYPE_CHECKING:
+    import torch
+
+    from surgery.cut import Draw
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,6 @@ class KeyDropout(Operation):
     def neutral(self) -> bool:
         return self.p == 0.0
 
-    def mask(self, allowed: torch.Tensor, grid: Grid, draw) -> torch.Tensor:
+    def mask(self, allowed: torch.Tensor, grid: Grid, draw: Draw) -> torch.Tensor:
         """What is still allowed, (row, head, query, key)."""
         return allowed & draw.keep(allowed, self.p)

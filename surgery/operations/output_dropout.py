@@ -1,12 +1,17 @@
 """Drop components of the heads' outputs at random."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from bilingual import Words
 from surgery.operation import Operation, probability, seed
+
+if TYPE_CHECKING:
+    import torch
+
+    from surgery.cut import Draw
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,6 @@ class OutputDropout(Operation):
     def neutral(self) -> bool:
         return self.p == 0.0
 
-    def output(self, output: torch.Tensor, draw) -> torch.Tensor:
+    def output(self, output: torch.Tensor, draw: Draw) -> torch.Tensor:
         """New output, (row, head, query, d_v)."""
         return draw.drop(output, self.p)

@@ -1,12 +1,15 @@
 """Add no position encoding."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from bilingual import Words
 from surgery.operation import Operation
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class RemovePositions(Operation):
         "不加位置编码：模型无法知道词元的顺序。",
     )
     equation: ClassVar[str] = "x = E[token] + 0"
+    token_by_token: ClassVar[bool] = True
 
     def positions(self, ids: torch.Tensor, real: torch.Tensor) -> None:
         """No position ids at all. ids: (row, token); real: (row, token), False on padding."""

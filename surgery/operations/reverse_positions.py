@@ -1,12 +1,15 @@
 """Count the positions from the end."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from bilingual import Words
 from surgery.operation import Operation
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)

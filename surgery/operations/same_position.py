@@ -1,12 +1,15 @@
 """Tell the model that all tokens stand at one place."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from bilingual import Words
 from surgery.operation import Operation
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -28,5 +31,5 @@ class SamePosition(Operation):
 
     def positions(self, ids: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
         """New ids, (row, token), from the ids and from `real` (row, token), False on padding."""
-        first = ids.masked_fill(~real, torch.iinfo(ids.dtype).max).amin(dim=1, keepdim=True)
-        return torch.where(real, first, ids)
+        first = ids.where(real, ids.max()).amin(dim=1, keepdim=True)
+        return first.where(real, ids)

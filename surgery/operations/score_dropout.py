@@ -1,12 +1,17 @@
 """Set scores to zero at random, before the mask and the softmax."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from bilingual import Words
 from surgery.operation import Operation, probability, seed
+
+if TYPE_CHECKING:
+    import torch
+
+    from surgery.cut import Draw
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,6 @@ class ScoreDropout(Operation):
     def neutral(self) -> bool:
         return self.p == 0.0
 
-    def scores(self, scores: torch.Tensor, draw) -> torch.Tensor:
+    def scores(self, scores: torch.Tensor, draw: Draw) -> torch.Tensor:
         """New scores, (row, head, query, key)."""
         return draw.drop(scores, self.p)

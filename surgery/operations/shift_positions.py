@@ -1,12 +1,15 @@
 """Slide the text to other positions."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from bilingual import Words
 from surgery.operation import Operation, parameter
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class ShiftPositions(Operation):
         "Nothing changed: this model's positions matter only through their distances.",
         "没有变化：这个模型只用到位置之间的距离。",
     )
+    token_by_token: ClassVar[bool] = True
 
     offset: int = parameter(
         4,
@@ -47,4 +51,4 @@ class ShiftPositions(Operation):
 
     def positions(self, ids: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
         """New ids, (row, token), from the ids and from `real` (row, token), False on padding."""
-        return torch.where(real, ids + self.offset, ids)
+        return (ids + self.offset).where(real, ids)

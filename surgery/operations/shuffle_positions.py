@@ -1,12 +1,15 @@
 """Deal the positions out at random."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from bilingual import Words
 from surgery.operation import Operation, seed
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ class ShufflePositions(Operation):
 
     def positions(self, ids: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
         """New ids, (row, token), from the ids and from `real` (row, token), False on padding."""
+        import torch  # the registry is read before torch is needed
+
         shuffled = ids.clone()
         for row, keep in enumerate(real):
             own = ids[row, keep]

@@ -1,12 +1,15 @@
 """Divide the scores by a temperature."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from bilingual import Words
 from surgery.operation import Operation, parameter
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,15 @@
 """Look at every permitted key alike."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from bilingual import Words
 from surgery.operation import Operation
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -28,4 +31,4 @@ class UniformAttention(Operation):
 
     def scale(self, scaling: torch.Tensor, temperature: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The factor on q·kᵀ and the temperature, (row, head, 1, 1) each."""
-        return scaling, torch.full_like(temperature, torch.inf)
+        return scaling, temperature * float("inf")

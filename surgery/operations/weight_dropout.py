@@ -1,12 +1,17 @@
 """Drop attention weights at random, after the softmax."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from bilingual import Words
 from surgery.operation import Operation, probability, seed
+
+if TYPE_CHECKING:
+    import torch
+
+    from surgery.cut import Draw
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,6 @@ class WeightDropout(Operation):
     def neutral(self) -> bool:
         return self.p == 0.0
 
-    def weights(self, weights: torch.Tensor, draw) -> torch.Tensor:
+    def weights(self, weights: torch.Tensor, draw: Draw) -> torch.Tensor:
         """New weights, (row, head, query, key)."""
         return draw.drop(weights, self.p)
