@@ -257,7 +257,7 @@ def _step_from_word(word: str) -> Step:
 
 def _read(kind: str, text: str) -> Any:
     """A parameter's value from its shell spelling; what cannot be read is left for the parameter to refuse."""
-    convert = {"float": float, "int": int, "positions": lambda t: [int(x) for x in t.split(":")]}
+    convert = {"float": float, "int": int, "positions": lambda t: [int(x) for x in t.split(":")] if t else []}
     try:
         return convert.get(kind, lambda t: t.split(":"))(text.strip())
     except ValueError:
