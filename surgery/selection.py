@@ -19,7 +19,9 @@ Numbers = tuple[int, ...] | None  # None = every one
 Cell = tuple[int, int]  # (layer, head)
 
 _BOX = re.compile(r"L(?P<layers>[^.LH]+)(?:\.H(?P<heads>[^.LH]+))?|H(?P<every>[^.LH]+)", re.IGNORECASE)
-_MOST = 4096  # a selection from outside cannot make us count further
+# A selection from outside cannot make us count further, nor name more numbers than this.
+_MOST = 4096
+_MOST_NAMED = 16 * _MOST
 
 
 class SelectionError(SurgeryError):
@@ -48,7 +50,10 @@ def _numbers(value: Any) -> Numbers:
     if value is None or (isinstance(value, str) and value.strip() == "*"):
         return None
     if isinstance(value, str):
-        return tuple(sorted({n for part in value.split(",") for n in _range(part.strip())}))
+        ranges = [_range(part.strip()) for part in value.split(",")]
+        if sum(map(len, ranges)) > _MOST_NAMED:
+            raise _unreadable(value[:60])
+        return tuple(sorted({n for numbers in ranges for n in numbers}))
     values = tuple(value) if isinstance(value, Iterable) else (value,)
     if any(isinstance(v, bool) or not isinstance(v, Integral) or not 0 <= v < _MOST for v in values):
         raise _unreadable(value)
@@ -92,7 +97,7 @@ class Selection:
             raise _unreadable(text if not isinstance(text, str) else text[:60])
         if text.strip().lower() == "none":
             return cls(())
-        boxes = []
+        boxes, named = [], 0
         for part in text.replace(" ", "").split("+"):
             match = _BOX.fullmatch(part)
             if not match:
@@ -101,6 +106,9 @@ class Selection:
                 boxes.append((_numbers(match["layers"]), _numbers(match["heads"] or match["every"])))
             except SelectionError:
                 raise _unreadable(text[:60]) from None
+            named += sum(len(numbers or ()) for numbers in boxes[-1])
+            if named > _MOST_NAMED:
+                raise _unreadable(text[:60])
         return cls(tuple(boxes))
 
     @classmethod
