@@ -15,12 +15,11 @@ from torch import Tensor
 from bilingual import SurgeryError, Words
 from surgery import metrics, theatre
 from surgery.capture import Keep, Stream, change
-from surgery.comparison import Comparison, Run, heads_table, layers_table
+from surgery.comparison import UNCHANGED, Comparison, Run, heads_table, layers_table
 from surgery.operation import Operation, Step
 from surgery.plan import Plan
 from surgery.reading import Reading, Text, batch, read
 
-UNCHANGED = 1e-5  # a relative change below this is float32 rounding
 TOP = 10
 
 
@@ -37,13 +36,15 @@ def compare(
     other: Text | None = None,
     pad_to: int | None = None,
     literal: bool = False,
+    max_tokens: int | None = None,
 ) -> Comparison | list[Comparison]:
     """Runs `text` through `patient` without and with `plan` and measures what changed.
 
     patient: what `models.load` returns. text: a string, a pair (a, b) for models of sentence pairs, or a list of either:
     the result is then a list, from one batch. capture: "all" keeps every layer's weights, a list of layers those,
     "stats" their statistics only, None nothing of attention. other: a second text, for the similarity of the two under each
-    run. pad_to: pads to so many tokens. literal: typed special tokens are characters.
+    run. pad_to: pads to so many tokens. literal: typed special tokens are characters. max_tokens: reads fewer tokens than
+    the model could.
 
     Raises TextError, UnsupportedError, SelectionError or OperationError before anything is shown.
     """
@@ -51,7 +52,7 @@ def compare(
     texts = text if isinstance(text, list) else [text]
     if not texts:
         raise CaptureError("Give at least one text.", "请至少给出一个文本。")
-    readings = [read(patient, t, literal=literal) for t in (*texts, *([] if other is None else [other]))]
+    readings = [read(patient, t, literal=literal, max_tokens=max_tokens) for t in (*texts, *([] if other is None else [other]))]
     surgery = _Surgery(patient, plan, capture, *batch(patient, readings, pad_to))
     results = surgery.comparisons(len(texts), with_other=other is not None)
     return results if isinstance(text, list) else results[0]

@@ -17,6 +17,8 @@ from surgery import metrics
 from surgery.plan import Plan
 from surgery.reading import Reading
 
+UNCHANGED = 1e-5  # a relative change below this is float32 rounding
+
 
 class NotCapturedError(SurgeryError):
     """Something that this comparison did not keep."""

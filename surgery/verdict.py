@@ -1,7 +1,7 @@
 """A comparison in words."""
 
 from bilingual import Words
-from surgery.comparison import Comparison
+from surgery.comparison import UNCHANGED, Comparison
 
 EASED, MARKED = (
     0.999,
@@ -14,7 +14,7 @@ def verdict(comparison: Comparison) -> Words:
     plan = comparison.plan
     if not len(plan):
         return Words("Nothing was operated on: both runs are the same.", "没有做手术：两次运行完全相同。")
-    if not any(entry["changed"] for entry in comparison.receipt):
+    if not _changed(comparison):
         notes = [entry["note"] for entry in comparison.receipt]
         return Words(*(f"{plan.describe(lang)}: {notes[0].say(lang)}" for lang in ("en", "zh")))
     attention, result = _attention(comparison), _result(comparison)
@@ -22,6 +22,15 @@ def verdict(comparison: Comparison) -> Words:
         f"{plan.describe('en')}: {attention.en}{result.en}",
         f"{plan.describe('zh')}：{attention.zh}{result.zh}",
     )
+
+
+def _changed(comparison: Comparison) -> bool:
+    """Whether anything did; each of two equal steps changes nothing, for the other one is still there."""
+    if any(entry["changed"] for entry in comparison.receipt):
+        return True
+    weights = comparison.heads.get("total_variation")
+    moved = 0.0 if weights is None else weights.max()
+    return max(comparison.output["relative_l2"], moved) > UNCHANGED
 
 
 def _attention(comparison: Comparison) -> Words:
@@ -41,8 +50,9 @@ def _attention(comparison: Comparison) -> Words:
 def _result(comparison: Comparison) -> Words:
     sites = comparison.output["sites"]
     if sites:
-        before, after = comparison.baseline.predictions[0][0], comparison.operated.predictions[0][0]
         changed = sum(site["top1_changed"] for site in sites)
+        shown = next((at for at, site in enumerate(sites) if site["top1_changed"]), 0)
+        before, after = comparison.baseline.predictions[shown][0], comparison.operated.predictions[shown][0]
         if changed:
             return Words(
                 f"the answer changed from “{before[0]}” ({before[1]:.0%}) to “{after[0]}” ({after[1]:.0%})"
