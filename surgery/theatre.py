@@ -58,7 +58,7 @@ def admit(model: nn.Module) -> Anatomy:
 def _admit(model: nn.Module) -> Anatomy:
     anatomies.family_of(model)
     original = model.config._attn_implementation or "eager"
-    ours = _register(original.removeprefix(_PREFIX))  # a copy has the name; another process has to register it
+    ours = _register(original.removeprefix(_PREFIX))  # a copy of the model may bring our name from elsewhere
     model.set_attn_implementation(ours)
     try:
         anatomy = anatomies.examine(model, _probe(model))
@@ -68,7 +68,7 @@ def _admit(model: nn.Module) -> Anatomy:
     base = getattr(model, "base_model", model)
     _admitted.setdefault(base, anatomy)
     for module in {model, base}:
-        if _before_forward not in module._forward_pre_hooks.values():  # copies of a model bring their hooks along
+        if _before_forward not in module._forward_pre_hooks.values():  # a copy brings its hooks along
             module.register_forward_pre_hook(_before_forward, with_kwargs=True)
     module = anatomy.position_module
     if module is not None and _after_positions not in module._forward_hooks.values():
