@@ -1,9 +1,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import gradio as gr
-
-from ui.static_files import static_text
+from ui.component import BrowserComponent
 from ui.texts import section
 
 
@@ -36,14 +34,17 @@ def grid_value(layers: int, heads: int, cells: Iterable[Sequence[int]] | None = 
     }
 
 
-class HeadGrid(gr.HTML):
+class HeadGrid(BrowserComponent):
     """A layer × head grid to choose cells with mouse, finger or keyboard.
 
     The value is what `grid_value` returns. `input` fires once per gesture of a person, never when Python sets
     the value. Props that can be changed at any time, each without touching the others: `words` (from
     `grid_words`), `disabled` (a sentence that says why, or "" for enabled) and `heat` (a number of 0 or more
-    per cell, drawn as a dot; None for none).
+    per cell, drawn as a dot; None for none). (`shared` is for Gradio's updates, not for callers.)
     """
+
+    SCRIPT = "headgrid"
+    ROOT = "hg"
 
     def __init__(
         self,
@@ -52,23 +53,12 @@ class HeadGrid(gr.HTML):
         words: dict[str, str] | None = None,
         disabled: str = "",
         heat: list[list[float | None]] | None = None,
+        shared: dict | None = None,
         **kwargs: Any,
     ):
-        super().__init__(
-            value=value or grid_value(12, 12),
-            html_template='<div class="hg"></div>',
-            css_template=static_text("headgrid.css"),
-            js_on_load=static_text("headgrid.js"),
-            apply_default_css=False,
-            words=words or grid_words("en"),
-            disabled=disabled,
-            heat=heat,
-            **kwargs,
-        )
-
-    def __getattr__(self, name: str):
-        # gr.HTML takes every quoted word in the JavaScript for an event, our props included.
-        raise AttributeError(name)
+        self._note_update(["words", "disabled", "heat"])
+        defaults = {"words": grid_words("en"), "disabled": "", "heat": None}
+        super().__init__(value or grid_value(12, 12), defaults, shared, **kwargs)
 
     def preprocess(self, payload: dict | None) -> dict | None:
         return _checked(payload)

@@ -1,10 +1,9 @@
 from typing import Any
 
-import gradio as gr
 import numpy as np
 
+from ui.component import BrowserComponent
 from ui.payload import attention_payload
-from ui.static_files import static_text
 from ui.texts import section
 
 DEFAULT_VIEW = {
@@ -23,15 +22,19 @@ def attention_words(lang: str) -> dict[str, str]:
     return section("attention", lang)
 
 
-class AttentionView(gr.HTML):
+class AttentionView(BrowserComponent):
     """Baseline, operated and difference attention on one scale, drawn in the browser.
 
     The value is what `ui.payload.attention_payload` returns, or None. Two props can be changed at any time,
     each without touching the other: `words` (from `attention_words`) and `view` (any part of `DEFAULT_VIEW`).
     The current view is on the root element as JSON (`data-view`), and the event `view_change` carries it when
     a person changed it; setting it from Python fires nothing. To apply one and the same view twice, add a
-    "stamp" that differs.
+    "stamp" that differs. (`shared` is for Gradio's updates, not for callers.)
     """
+
+    SCRIPT = "heatmap"
+    ROOT = "av"
+    CUSTOM_EVENTS = ("view_change",)
 
     def __init__(
         self,
@@ -39,24 +42,11 @@ class AttentionView(gr.HTML):
         *,
         words: dict[str, str] | None = None,
         view: dict | None = None,
+        shared: dict | None = None,
         **kwargs: Any,
     ):
-        super().__init__(
-            value=value,
-            html_template='<div class="av"></div>',
-            css_template=static_text("heatmap.css"),
-            js_on_load=static_text("heatmap.js"),
-            apply_default_css=False,
-            words=words or attention_words("en"),
-            view=view or {},
-            **kwargs,
-        )
-
-    def __getattr__(self, name: str):
-        # gr.HTML takes every quoted word in the JavaScript for an event, our props included.
-        if name == "view_change":
-            return super().__getattr__(name)
-        raise AttributeError(name)
+        self._note_update(["words", "view"])
+        super().__init__(value, {"words": attention_words("en"), "view": {}}, shared, **kwargs)
 
     def preprocess(self, payload: dict | None) -> dict | None:
         return payload or None

@@ -441,6 +441,6 @@ def test_the_component_describes_itself_to_the_api():
     view = AttentionView(render=False)
     assert view.example_payload() == view.example_value()
     assert view.api_info()["type"] == "object"
-    assert "words" in view.get_config()["props"]
+    assert set(view.get_config()["props"]["shared"]) == {"words", "view"}
     with pytest.raises(ValueError, match="attention_payload"):
         view.postprocess("<b>")

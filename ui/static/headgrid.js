@@ -8,6 +8,7 @@ const reason = make("div", { class: "hg-reason" });
 const hint = make("div", { class: "hg-hint" });
 root.append(grid, make("div", { class: "hg-foot" }, count, hint), reason);
 
+let shared = props.shared ?? {};   // {words, disabled, heat}: what Python changes beside the value
 let layers = 0;
 let heads = 0;
 let chosen = new Set();      // layer * heads + head
@@ -23,7 +24,7 @@ function make(tag, attributes = {}, ...children) {
 }
 
 function word(key, values = {}) {
-  return (props.words?.[key] ?? key).replace(/\{(\w+)\}/g, (_, name) => values[name]);
+  return (shared.words?.[key] ?? key).replace(/\{(\w+)\}/g, (_, name) => values[name]);
 }
 
 function range(from, to) {
@@ -116,7 +117,7 @@ function nameOf(row, column) {
   if (row < 0) return word("column", { head: column });
   if (column < 0) return word("row", { layer: row });
   const name = word("cell", { layer: row, head: column });
-  const heat = props.heat?.[row]?.[column];
+  const heat = shared.heat?.[row]?.[column];
   return typeof heat === "number" ? `${name}, ${word("heat", { value: heat.toFixed(4) })}` : name;
 }
 
@@ -132,11 +133,11 @@ function label() {
 }
 
 function heatUp() {
-  const values = (props.heat ?? []).flat().filter((value) => typeof value === "number");
+  const values = (shared.heat ?? []).flat().filter((value) => typeof value === "number");
   const top = Math.max(0, ...values);
   for (const node of nodes.values()) {
     const { row, column } = positionOf(node);
-    const value = props.heat?.[row]?.[column];
+    const value = shared.heat?.[row]?.[column];
     node.style.setProperty("--hg-heat", top > 0 && value > 0 ? Math.sqrt(value / top).toFixed(3) : 0);
   }
 }
@@ -158,17 +159,17 @@ function summary() {
 }
 
 function disable() {
-  const isDisabled = Boolean(props.disabled);
+  const isDisabled = Boolean(shared.disabled);
   root.classList.toggle("hg-disabled", isDisabled);
   grid.setAttribute("aria-disabled", isDisabled);
-  reason.textContent = isDisabled ? props.disabled : "";
+  reason.textContent = isDisabled ? shared.disabled : "";
 }
 
 // ---------------------------------------------------------------- mouse and finger
 
 function startDrag(event) {
   const position = positionOf(event.target);
-  if (!position || props.disabled || event.button !== 0) return;
+  if (!position || shared.disabled || event.button !== 0) return;
   if (event.shiftKey) begin(active, true);
   else begin(position, !isOn(position));
   if (!event.shiftKey) active = position;
@@ -214,9 +215,9 @@ function next(key, isFar) {
 function pressKey(event) {
   const isMove = event.key in MOVES || event.key === "Home" || event.key === "End";
   const isAll = event.key.toLowerCase() === "a" && (event.ctrlKey || event.metaKey);
-  if (isMove) move(next(event.key, event.ctrlKey), event.shiftKey && !props.disabled);
-  else if (isAll && !props.disabled) selectAll();
-  else if ((event.key === " " || event.key === "Enter") && !props.disabled) toggle(active);
+  if (isMove) move(next(event.key, event.ctrlKey), event.shiftKey && !shared.disabled);
+  else if (isAll && !shared.disabled) selectAll();
+  else if ((event.key === " " || event.key === "Enter") && !shared.disabled) toggle(active);
   else return;
   event.preventDefault();
 }
@@ -266,9 +267,13 @@ grid.addEventListener("keydown", pressKey);
 grid.addEventListener("keyup", (event) => { if (event.key === "Shift") gesture = null; });
 grid.addEventListener("focusin", (event) => { active = positionOf(event.target) ?? active; });
 watch("value", takeValue);
-watch("words", () => { label(); show(); });
-watch("heat", () => { heatUp(); label(); });
-watch("disabled", disable);
+watch("shared", () => {
+  shared = props.shared ?? shared;
+  label();
+  heatUp();
+  show();
+  disable();
+});
 takeValue();
 disable();
 root.dataset.ready = "true";

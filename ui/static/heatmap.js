@@ -7,6 +7,7 @@ const SIDES = ["baseline", "operated", "difference"];
 const TABLE_LIMIT = 64;
 const TINY = 1e-4;
 
+let shared = props.shared ?? {};   // {words, view}: what Python changes beside the value
 const view = {
   layer: null, head: null, average: false, scale: "shared", specials: "shown", pinned: null, overview: "divergence",
 };
@@ -25,7 +26,7 @@ let scheduled = false;
 const spoken = [];
 
 function word(key, values = {}) {
-  return (props.words?.[key] ?? key).replace(/\{(\w+)\}/g, (_, name) => values[name]);
+  return (shared.words?.[key] ?? key).replace(/\{(\w+)\}/g, (_, name) => values[name]);
 }
 
 function say(node, key, attribute) {
@@ -713,7 +714,7 @@ function drawSwatches() {
 }
 
 function drawNotes() {
-  const lines = data.notes.map((note) => note[props.words.lang] ?? note.en);
+  const lines = data.notes.map((note) => note[shared.words?.lang] ?? note.en);
   const hidden = data.size - current.shown.length;
   if (hidden) lines.unshift(word("hidden_note", { count: hidden }));
   ui.notes.replaceChildren(...lines.map((line) => make("p", {}, line)));
@@ -909,7 +910,7 @@ function highestWeight() {
 
 function drawOverview() {
   const width = ui.overviewNode.clientWidth;
-  const key = [data.stamp, width, isDark(), view.overview, view.scale, view.specials, props.words.lang, devicePixelRatio].join();
+  const key = [data.stamp, width, isDark(), view.overview, view.scale, view.specials, shared.words?.lang, devicePixelRatio].join();
   if (key !== overviewKey) paintOverview(width);
   overviewKey = key;
   const { slot, head } = current;
@@ -1064,7 +1065,7 @@ function tableRow(query, shown) {
 function relabel() {
   spoken.forEach((speak) => speak());
   overviewKey = "";
-  root.lang = props.words?.lang === "zh" ? "zh-CN" : "en";
+  root.lang = shared.words?.lang === "zh" ? "zh-CN" : "en";
 }
 
 function takeValue() {
@@ -1075,6 +1076,15 @@ function takeValue() {
   geometry = null;
   overviewKey = "";
   if (isUpdate && data?.tokens[view.pinned] !== pinnedToken) view.pinned = null;
+}
+
+function takeShared() {
+  const before = shared;
+  shared = props.shared ?? before;
+  const differs = (name) => JSON.stringify(shared[name]) !== JSON.stringify(before[name]);
+  if (differs("view")) takeView(shared.view);
+  if (differs("words")) relabel();
+  schedule();
 }
 
 // Calls `schedule` for as long as this component is on the page.
@@ -1097,10 +1107,9 @@ function follow() {
 }
 
 watch("value", () => { takeValue(); schedule(); });
-watch("view", () => { takeView(props.view); schedule(); });
-watch("words", () => { relabel(); schedule(); });
+watch("shared", takeShared);
 takeValue();
-takeView(props.view);
+takeView(shared.view);
 relabel();
 follow();
 draw();
