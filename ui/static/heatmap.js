@@ -656,7 +656,7 @@ function drawQueryLabels(context, left) {
 }
 
 function drawKeyLabels(context, left) {
-  const { cell, top, flatKeys, font } = geometry;
+  const { cell, top, map, flatKeys, font } = geometry;
   current.shown.forEach((token, column) => {
     if (!isLabelled(column)) return;
     labelStyle(context, token);
@@ -664,7 +664,8 @@ function drawKeyLabels(context, left) {
     context.textBaseline = isUpright ? "alphabetic" : "middle";
     context.textAlign = isUpright ? "center" : "left";
     context.save();
-    context.translate(left + Math.max((column + 0.5) * cell, font / 2), top - 6);
+    const middle = Math.min(Math.max((column + 0.5) * cell, font / 2), map - font / 2);
+    context.translate(left + middle, top - 6);
     if (!isUpright) context.rotate(-Math.PI / 2);
     context.fillText(fitted(context, data.labels[token], isUpright ? cell : top - 8), 0, 0);
     context.restore();
