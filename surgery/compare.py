@@ -164,6 +164,10 @@ class _Surgery:
                     receipt=[entry(row) for entry in receipts],
                     output=self._output(baseline, operated, row, pooled),
                     similarity=_similarity(pooled, row) if with_other else None,
+                    kind=self.patient.kind,
+                    mask_token=self.patient.mask_token,
+                    heads_per_layer=self.anatomy.heads,
+                    d_k=self.anatomy.d_k,
                 )
             )
         return found

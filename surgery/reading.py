@@ -50,10 +50,10 @@ class Reading:
         return self.kept < self.total
 
 
-def read(patient: Any, text: Text, *, literal: bool = False) -> Reading:
+def read(patient: Any, text: Text, *, literal: bool = False, max_tokens: int | None = None) -> Reading:
     """Tokenises one text (or a pair of texts) for `patient`, cut to what the model has positions for.
 
-    literal: typed [CLS], [SEP] and [MASK] are read as characters, not as special tokens. Raises TextError for an
+    max_tokens: cut it shorter than that. literal: typed [CLS], [SEP] and [MASK] are read as characters, not as special tokens. Raises TextError for an
     empty text and for a token that the model has no embedding for.
     """
     parts = _parts(text)
@@ -71,7 +71,7 @@ def read(patient: Any, text: Text, *, literal: bool = False) -> Reading:
     segments = list(coded.get("token_type_ids") or [0] * total)
     offsets = list(coded.get("offset_mapping") or [(0, 0)] * total)
     owners = coded.sequence_ids() if patient.tokenizer.is_fast else [0] * total
-    kept = _kept(patient, ids)
+    kept = _kept(patient, ids, min(max_tokens or patient.max_tokens, patient.max_tokens))
     ids, segments, offsets, owners = (
         [column[i] for i in kept] for column in (ids, segments, offsets, owners)
     )
@@ -218,15 +218,15 @@ def _spell_mask(patient: Any, text: str, notices: list[Words]) -> str:
     return _MASK.sub(lambda _: own, text)
 
 
-def _kept(patient: Any, ids: list[int]) -> list[int]:
+def _kept(patient: Any, ids: list[int], most: int) -> list[int]:
     """Which tokens to keep: from the front, with the special tokens that close the text."""
-    if len(ids) <= patient.max_tokens:
+    if len(ids) <= most:
         return list(range(len(ids)))
     bounds = _ids(patient, "sep", "eos")
     tail = 0
-    while tail < min(2, patient.max_tokens - 1) and ids[-1 - tail] in bounds:
+    while tail < min(2, most - 1) and ids[-1 - tail] in bounds:
         tail += 1
-    front = range(patient.max_tokens - tail)
+    front = range(most - tail)
     return [*front, *range(len(ids) - tail, len(ids))]
 
 

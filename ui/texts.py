@@ -6,6 +6,72 @@ A key is `section.name`. A text may hold named gaps (`{layer}`): `t` fills them 
 from bilingual import Words
 
 TEXTS: dict[str, Words] = {
+    # The page
+    "app.title": Words("Attention surgery", "注意力手术台"),
+    "app.purpose": Words(
+        "Cut a piece out of a running transformer and see what it was for.",
+        "切掉运行中的 Transformer 的一部分，看看它有什么用。",
+    ),
+    "app.language": Words("Language", "语言"),
+    "app.text": Words("Text", "文本"),
+    "app.text_info": Words(
+        "Any language; {mask} is a word to guess, where the model can.",
+        "任何语言；模型支持时，{mask} 是要猜的词。",
+    ),
+    "app.examples": Words("Examples", "示例"),
+    "app.model": Words("Model", "模型"),
+    "app.model_info": Words("A name, a hub id or a local folder.", "名称、hub 上的模型或本地文件夹。"),
+    "app.presets": Words("Cut on one click", "一键手术"),
+    "app.fine": Words(
+        "Fine control: parameters, layers, heads, several operations", "精细控制：参数、层、头、多个操作"
+    ),
+    "app.more": Words(
+        "More: second text, padding, typed special tokens", "更多：第二个文本、填充、手写特殊词元"
+    ),
+    "app.other": Words("A second text to compare", "用于比较的第二个文本"),
+    "app.other_info": Words(
+        "Its similarity to the first, before and after.", "它与第一个文本在手术前后的相似度。"
+    ),
+    "app.pad_to": Words("Pad to so many tokens (0: not)", "填充到多少个词元（0：不填充）"),
+    "app.literal": Words(
+        "Read typed [CLS], [SEP], [MASK] as characters", "把手写的 [CLS]、[SEP]、[MASK] 当作普通字符"
+    ),
+    "app.operate": Words("Operate", "开始手术"),
+    "app.reset": Words("Reset", "还原"),
+    "app.cancel": Words("Cancel", "取消"),
+    "app.maps": Words("Attention before and after", "手术前后的注意力"),
+    "app.loading": Words(
+        "This result was computed beforehand; the live model is loading.",
+        "此结果是预先计算的；模型正在加载。",
+    ),
+    "app.ready": Words("{model} is ready on {device}.", "{model} 已就绪（{device}）。"),
+    "app.failed": Words("The model could not be loaded: {why}", "模型无法加载：{why}"),
+    "app.fallback": Words("{why} Showing {model} instead.", "{why} 改用 {model}。"),
+    "app.copy_link": Words("Copy link", "复制链接"),
+    "app.link_copied": Words("Link copied", "已复制链接"),
+    "app.files": Words("Make files to take away", "生成可下载的文件"),
+    "app.downloads": Words(
+        "Files: PNG, SVG, CSV, JSON, NPZ and a report", "文件：PNG、SVG、CSV、JSON、NPZ 和报告"
+    ),
+    "form.operation": Words("Operation", "操作"),
+    "form.not_here": Words("not on this model", "此模型不支持"),
+    "form.where": Words("Where: layers and heads, from 0", "位置：层和头，从 0 开始"),
+    "form.where_info": Words(
+        "L0-3.H1,5 · L* (everywhere) · H2 · L0.H1+L2", "L0-3.H1,5 · L*（全部）· H2 · L0.H1+L2"
+    ),
+    "form.whole": Words(
+        "Positions enter before the first layer: this acts on the whole model.",
+        "位置在第一层之前加入：此操作作用于整个模型。",
+    ),
+    "form.add": Words("Add another operation", "再加一个操作"),
+    "form.plan": Words("The plan, in order", "计划（按顺序）"),
+    "tabs.outputs": Words("Outputs", "输出"),
+    "tabs.heads": Words("Heads", "注意力头"),
+    "tabs.layers": Words("Layers", "各层"),
+    "tabs.receipt": Words("Receipt", "回执"),
+    "tabs.pipeline": Words("Pipeline", "流程"),
+    "tabs.code": Words("Code", "代码"),
+    "tabs.share": Words("Share", "分享"),
     # The attention maps
     "attention.empty": Words("No result yet.", "尚无结果。"),
     "attention.baseline": Words("Baseline", "基线"),
@@ -90,6 +156,274 @@ TEXTS: dict[str, Words] = {
         "Click or drag. Arrow keys move, Space toggles, Shift + arrow extends.",
         "点击或拖动。方向键移动，空格键切换，Shift + 方向键扩展。",
     ),
+    # Numbers
+    "numbers.infinite": Words("infinite", "无穷大"),
+    # Panels: what they share
+    "panel.baseline": Words("Baseline", "基线"),
+    "panel.operated": Words("Operated", "手术后"),
+    "panel.before": Words("before", "前"),
+    "panel.after": Words("after", "后"),
+    "panel.change": Words("Change", "变化"),
+    "panel.copy": Words("Copy", "复制"),
+    "panel.copied": Words("Copied", "已复制"),
+    "panel.not_copied": Words("Could not copy", "无法复制"),
+    "panel.download": Words("Download", "下载"),
+    "panel.show_all": Words("Show all {count}", "显示全部 {count} 行"),
+    "panel.show_fewer": Words("Show only {count}", "只显示 {count} 行"),
+    "panel.no_attention": Words(
+        "The attention of this run was not captured.",
+        "本次运行没有采集注意力。",
+    ),
+    "panel.open": Words(
+        "Open layer {layer}, head {head} in the maps", "在注意力图中打开第 {layer} 层第 {head} 头"
+    ),
+    "panel.place": Words("layer {layer}, head {head}", "第 {layer} 层，第 {head} 头"),
+    "panel.everywhere": Words("all layers and heads", "所有层与头"),
+    "panel.nowhere": Words("no head", "不作用于任何头"),
+    "panel.numbers": Words("The numbers as a table", "以表格查看数值"),
+    # The verdict
+    "verdict.label": Words("What happened", "结果"),
+    "verdict.moved": Words("attention moved", "注意力移动"),
+    "verdict.moved_most": Words("on average; most, {share}, in", "平均值；最多为 {share}，在"),
+    "verdict.sentence": Words("sentence cosine", "句向量余弦"),
+    "verdict.tokens": Words("tokens on average {cosine}", "词元平均 {cosine}"),
+    "verdict.answer": Words("answer", "答案"),
+    "verdict.answer_class": Words("class", "类别"),
+    "verdict.answer_next": Words("next token", "下一个词元"),
+    "verdict.answers_changed": Words(
+        "{changed} of {count} answers changed", "{count} 个答案中变了 {changed} 个"
+    ),
+    "verdict.heads": Words("heads changed most", "变化最大的头"),
+    "verdict.heads_by": Words("by Jensen-Shannon divergence", "按 JS 散度"),
+    "verdict.no_heads": Words("no head changed", "没有头发生变化"),
+    "verdict.similarity": Words("similarity of the two texts", "两个文本的相似度"),
+    "verdict.tokens_read": Words("{count} tokens", "{count} 个词元"),
+    "verdict.notices": Words("Mind", "请注意"),
+    # Outputs
+    "outputs.mask": Words("Mask at token {position}", "第 {position} 个词元处的掩码"),
+    "outputs.next": Words("Next token, after token {position}", "第 {position} 个词元之后的下一个词元"),
+    "outputs.class": Words("Class", "类别"),
+    "outputs.caption": Words(
+        "The most probable answers, baseline and operated", "概率最高的答案，基线与手术后"
+    ),
+    "outputs.rank": Words("Rank", "名次"),
+    "outputs.answer": Words("answer", "答案"),
+    "outputs.probability": Words("probability", "概率"),
+    "outputs.kl": Words("KL(baseline ‖ operated)", "KL（基线 ‖ 手术后）"),
+    "outputs.nats": Words("{value} nats", "{value} 奈特"),
+    "outputs.top1": Words("first answer", "首选答案"),
+    "outputs.top1_changed": Words("changed", "已改变"),
+    "outputs.top1_same": Words("the same", "未变"),
+    "outputs.top5": Words("first five in common", "前五名相同比例"),
+    "outputs.new": Words("new", "新"),
+    "outputs.bare": Words(
+        "This model gives vectors, not predictions: what changed is how it represents the text.",
+        "此模型给出向量而不是预测：改变的是它对文本的表示。",
+    ),
+    "outputs.no_mask": Words(
+        "Nothing to predict in this text: write {mask} where the model should fill in a word.",
+        "此文本中没有要预测的词：请在想让模型填词的地方写 {mask}。",
+    ),
+    "outputs.vectors": Words("Vectors", "向量"),
+    "outputs.sentence_cosine": Words("sentence cosine", "句向量余弦"),
+    "outputs.token_cosine": Words("mean token cosine", "词元余弦平均值"),
+    "outputs.relative_l2": Words("relative L2 distance", "相对 L2 距离"),
+    "outputs.sentence_help": Words(
+        "between the mean vectors of the two runs; 1 is unchanged",
+        "两次运行平均向量之间；1 表示未变",
+    ),
+    "outputs.token_help": Words(
+        "between a token’s last vectors in the two runs", "同一词元在两次运行中的末层向量之间"
+    ),
+    "outputs.l2_help": Words(
+        "of all last vectors; 0 is unchanged, 1 is a change as large as the vectors",
+        "所有末层向量；0 表示未变，1 表示变化与向量本身一样大",
+    ),
+    "outputs.strip": Words(
+        "Cosine of every token’s last vector to the baseline", "每个词元末层向量与基线的余弦"
+    ),
+    "outputs.strip_help": Words(
+        "The fuller the bar, the further the token turned away.", "条越满，词元偏离得越远。"
+    ),
+    "outputs.similarity": Words("Similarity of the two texts", "两个文本的相似度"),
+    "outputs.similarity_help": Words(
+        "cosine of their mean vectors under each run", "每次运行中两者平均向量的余弦"
+    ),
+    # Heads
+    "heads.caption": Words(
+        "Every head, baseline and operated. Means over the queries; divergence and entropy in nats, "
+        "distance in tokens, the others as shares of weight.",
+        "每个头的基线与手术后数值。均为对查询取平均；散度与熵的单位是奈特，距离的单位是词元，其余为权重份额。",
+    ),
+    "heads.head": Words("Head", "头"),
+    "heads.js_divergence": Words("JS divergence", "JS 散度"),
+    "heads.total_variation": Words("moved", "移动份额"),
+    "heads.entropy": Words("entropy", "熵"),
+    "heads.distance": Words("distance", "距离"),
+    "heads.first": Words("first token", "首个词元"),
+    "heads.separators": Words("separators", "分隔符"),
+    "heads.diagonal": Words("itself", "自身"),
+    "heads.previous": Words("previous", "前一个"),
+    "heads.next": Words("next", "后一个"),
+    "heads.touched": Words("operated on", "做过手术"),
+    "heads.chart": Words("Entropy and divergence of every head", "每个头的熵与散度"),
+    "heads.chart_help": Words(
+        "Dots: entropy before (hollow) and after (solid), from 0 to ln n = {limit} (dashed), the entropy of attention "
+        "spread evenly over the {count} tokens. Bars: Jensen-Shannon divergence, from 0 to ln 2 = 0.69.",
+        "圆点：手术前（空心）与手术后（实心）的熵，范围从 0 到 ln n = {limit}（虚线），即注意力平均分布在 {count} 个词元上时的熵。"
+        "条形：JS 散度，范围从 0 到 ln 2 = 0.69。",
+    ),
+    "heads.layer": Words("Layer {layer}", "第 {layer} 层"),
+    "heads.dot": Words(
+        "Layer {layer}, head {head}: entropy {before} → {after}, divergence {divergence}",
+        "第 {layer} 层第 {head} 头：熵 {before} → {after}，散度 {divergence}",
+    ),
+    "heads.chart_layer": Words(
+        "Layer {layer}: the entropy of its heads before and after, and their divergence",
+        "第 {layer} 层：各头手术前后的熵与散度",
+    ),
+    # Layers
+    "layers.caption": Words(
+        "How far the hidden states drift from the baseline, layer by layer",
+        "隐藏状态逐层偏离基线的程度",
+    ),
+    "layers.layer": Words("Hidden state", "隐藏状态"),
+    "layers.embeddings": Words("0, embeddings", "0（嵌入）"),
+    "layers.after": Words("after layer {layer}", "第 {layer} 层之后"),
+    "layers.cosine": Words("cosine", "余弦"),
+    "layers.relative_l2": Words("relative L2", "相对 L2"),
+    "layers.cka": Words("linear CKA", "线性 CKA"),
+    "layers.cosine_help": Words("mean over tokens; 1 is unchanged", "对词元取平均；1 表示未变"),
+    "layers.relative_l2_help": Words("0 is unchanged", "0 表示未变"),
+    "layers.cka_help": Words(
+        "similarity of the tokens’ geometry; 1 is unchanged", "词元几何结构的相似度；1 表示未变"
+    ),
+    "layers.chart": Words(
+        "{measure} by depth: {first} at the embeddings, {last} at the end",
+        "{measure}随深度的变化：嵌入处 {first}，末层 {last}",
+    ),
+    "layers.note": Words(
+        "Hidden state 0 is the embeddings; state k is what layer k − 1 gives.",
+        "隐藏状态 0 是嵌入；状态 k 是第 k − 1 层的输出。",
+    ),
+    # The receipt
+    "receipt.empty": Words(
+        "No operation was made, so there is nothing to account for.", "没有做手术，因此没有可记的账。"
+    ),
+    "receipt.cells": Words("{count} heads reached", "作用于 {count} 个头"),
+    "receipt.where": Words("where", "位置"),
+    "receipt.scores": Words("scores changed", "分数改变"),
+    "receipt.weights": Words("weight moved", "权重移动"),
+    "receipt.output": Words("output changed", "输出改变"),
+    "receipt.result": Words("result changed", "结果改变"),
+    "receipt.scores_help": Words(
+        "mean absolute difference of the scores, over real query-key pairs of the heads reached",
+        "所作用的头中，真实查询与键之间分数之差的绝对值的平均",
+    ),
+    "receipt.weights_help": Words(
+        "share of the attention weight that went elsewhere, mean over the heads reached",
+        "转移到别处的注意力权重份额，对所作用的头取平均",
+    ),
+    "receipt.output_help": Words(
+        "relative L2 difference of the heads’ output, mean over the heads reached",
+        "注意力头输出的相对 L2 差异，对所作用的头取平均",
+    ),
+    "receipt.result_help": Words(
+        "relative L2 difference of the last hidden state", "末层隐藏状态的相对 L2 差异"
+    ),
+    "receipt.alone": Words(
+        "What the result owes to this step: the difference from the baseline.",
+        "该步骤对结果的贡献：与基线之差。",
+    ),
+    "receipt.among": Words(
+        "What the result owes to each step: the difference from the same plan without it.",
+        "每个步骤对结果的贡献：与去掉该步骤的同一计划之差。",
+    ),
+    "receipt.idle": Words("changed nothing", "没有改变"),
+    # The pipeline
+    "pipeline.intro": Words(
+        "Attention step by step, with the shapes of this run: {heads} heads, {tokens} tokens, d_k = {d_k}. "
+        "Open a step for its numbers in layer {layer}, head {head}.",
+        "逐步展示注意力及本次运行的张量形状：{heads} 个头，{tokens} 个词元，d_k = {d_k}。"
+        "展开某一步可查看第 {layer} 层第 {head} 头的数值。",
+    ),
+    "pipeline.positions": Words("Positions", "位置编码"),
+    "pipeline.projections": Words("Queries and keys", "查询与键"),
+    "pipeline.scale": Words("Scale", "缩放"),
+    "pipeline.scores": Words("Scores", "分数"),
+    "pipeline.mask": Words("Mask", "掩码"),
+    "pipeline.softmax": Words("Softmax", "归一化 softmax"),
+    "pipeline.weights": Words("Weights", "权重"),
+    "pipeline.values": Words("Mix the values", "混合值向量"),
+    "pipeline.output": Words("Output", "输出"),
+    "pipeline.positions_help": Words(
+        "Each token’s vector is told where the token stands.", "告诉每个词元的向量它所在的位置。"
+    ),
+    "pipeline.projections_help": Words(
+        "Every head asks (q) and offers (k) in a space of its own.",
+        "每个头在自己的空间里提问（q）与应答（k）。",
+    ),
+    "pipeline.scale_help": Words(
+        "Dividing by √d_k keeps the softmax from saturating.", "除以 √d_k 使 softmax 不至于饱和。"
+    ),
+    "pipeline.scores_help": Words("How well each query fits each key.", "每个查询与每个键的匹配程度。"),
+    "pipeline.mask_help": Words("Pairs that are not permitted get no weight.", "不允许的词元对得不到权重。"),
+    "pipeline.softmax_help": Words(
+        "Every query shares out a weight of 1 among its permitted keys.",
+        "每个查询把总和为 1 的权重分给允许的键。",
+    ),
+    "pipeline.weights_help": Words(
+        "The attention weights that the maps show.", "注意力图所显示的注意力权重。"
+    ),
+    "pipeline.values_help": Words("The weights mix the values of the keys.", "用权重混合各个键的值向量。"),
+    "pipeline.output_help": Words(
+        "The heads are joined and projected back to the width of the model.",
+        "各头拼接后投影回模型宽度。",
+    ),
+    "pipeline.where": Words("heads, queries, keys", "头，查询，键"),
+    "pipeline.measure": Words("Measure", "指标"),
+    "pipeline.lit": Words("operated on", "做过手术"),
+    "pipeline.no_statistics": Words("Nothing was measured here for this head.", "此处没有测量该头的数值。"),
+    "pipeline.input_cosine": Words("cosine of what the layer reads", "该层输入的余弦"),
+    "pipeline.input_l2": Words("relative L2 of what the layer reads", "该层输入的相对 L2"),
+    "pipeline.embedding_cosine": Words("cosine of the embeddings", "嵌入的余弦"),
+    "pipeline.embedding_l2": Words("relative L2 of the embeddings", "嵌入的相对 L2"),
+    "pipeline.factor": Words("the model’s factor 1/√d_k", "模型的系数 1/√d_k"),
+    "pipeline.scores_mean": Words("mean", "平均值"),
+    "pipeline.scores_std": Words("standard deviation", "标准差"),
+    "pipeline.scores_min": Words("minimum", "最小值"),
+    "pipeline.scores_max": Words("maximum", "最大值"),
+    "pipeline.scores_moved": Words("mean absolute difference", "差值绝对值的平均"),
+    "pipeline.permitted": Words("permitted pairs of {count}", "允许的词元对（共 {count} 对）"),
+    "pipeline.no_key": Words("queries without a permitted key", "没有允许的键的查询"),
+    "pipeline.entropy": Words("entropy in nats, at most {limit}", "熵（奈特），最大 {limit}"),
+    "pipeline.weight_max": Words("largest weight of a query, mean", "每个查询的最大权重，取平均"),
+    "pipeline.weight_moved": Words("share of weight moved", "移动的权重份额"),
+    "pipeline.distance": Words("mean distance in tokens", "平均距离（词元数）"),
+    "pipeline.output_rms": Words("root mean square", "均方根"),
+    "pipeline.output_moved": Words("relative L2 difference", "相对 L2 差异"),
+    # Code
+    "code.intro": Words(
+        "Each of these gives exactly the numbers shown here, random draws included.",
+        "以下每一段都会得到与此处完全相同的数值，包括随机抽样。",
+    ),
+    "code.python": Words("Python code", "Python 代码"),
+    "code.shell": Words("Command line", "命令行"),
+    "code.json": Words("The plan as JSON", "计划（JSON 格式）"),
+    "code.json_help": Words("Read by {python} and by {shell}.", "可用 {python} 或 {shell} 读取。"),
+    "code.no_shell": Words(
+        "The command line takes one text, not a pair: use the Python code.",
+        "命令行只接受单个文本，不接受文本对：请使用 Python 代码。",
+    ),
+    # The plan being edited
+    "plan.label": Words("Operations, in order", "手术步骤（按顺序）"),
+    "plan.empty": Words("No operation yet. Choose one.", "尚无手术。请选择一个。"),
+    "plan.edit": Words("Edit step {number}, {title}", "编辑第 {number} 步（{title}）"),
+    "plan.on": Words("Step {number} takes part", "启用第 {number} 步"),
+    "plan.up": Words("Move step {number} up", "上移第 {number} 步"),
+    "plan.down": Words("Move step {number} down", "下移第 {number} 步"),
+    "plan.remove": Words("Remove step {number}", "删除第 {number} 步"),
+    "plan.off": Words("off", "已关闭"),
 }
 
 

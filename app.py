@@ -1,0 +1,35 @@
+"""Attention surgery: `python app.py` serves the page on this computer."""
+
+import argparse
+import os
+
+os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The options of `python app.py`."""
+    parser = argparse.ArgumentParser(description="Cut a piece out of a running transformer and see what it was for.")
+    parser.add_argument("--model", default="minilm", help="the model to start with: a name, a hub id or a folder")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, mps")
+    parser.add_argument("--port", type=int, default=None, help="default: the first free one from 7860")
+    parser.add_argument("--share", action="store_true", help="also serve it at a public gradio.live address")
+    parser.add_argument("--public", action="store_true", help="for strangers: only the models on offer (default on a Space)")
+    return parser
+
+
+def main() -> None:
+    """Serves the page; the model loads in the background."""
+    args = arguments().parse_args()
+    from ui.app import build, serve
+    from ui.pool import Pool
+
+    on_a_space = bool(os.environ.get("SPACE_ID"))
+    pool = Pool(args.model, device=args.device, public=args.public or on_a_space)
+    demo = build(pool)
+    pool.warm()
+    serve(demo, server_name="0.0.0.0" if on_a_space else "127.0.0.1", server_port=args.port, share=args.share)
+
+
+if __name__ == "__main__":
+    main()

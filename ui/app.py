@@ -1,0 +1,77 @@
+"""The Gradio app: `build` makes the page, `serve` shows it."""
+
+import os
+from typing import Any
+
+os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # before gradio is imported
+
+import gradio as gr
+
+from bilingual import SurgeryError
+from ui import operating
+from ui import steps as steps_
+from ui.component import static_text
+from ui.events import MODEL, PRIVATE, Events
+from ui.layout import Layout
+from ui.link import Setting
+from ui.pool import Pool
+
+SANS = ["system-ui", "-apple-system", "Segoe UI", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", "sans-serif"]
+MONO = ["ui-monospace", "SF Mono", "Menlo", "Consolas", "monospace"]
+BACK_JS = "() => { window.addEventListener('popstate', () => location.reload()); }"
+AN_HOUR = 3600
+
+
+def build(pool: Pool) -> gr.Blocks:
+    """The page over the models of `pool`."""
+    with gr.Blocks(title="Attention surgery", fill_width=True, analytics_enabled=False, delete_cache=(AN_HOUR, AN_HOUR)) as demo:
+        page = Layout(pool)
+        events = Events(page, pool)
+        demo.load(events.on_load, None, events.everything, **MODEL, **PRIVATE, show_progress="hidden")
+        demo.load(events.on_ready, page.lang, [page.badge, page.model], **PRIVATE, show_progress="hidden", concurrency_limit=None)
+        gr.api(_operate_api(pool), api_name="operate", **MODEL)
+        gr.api(_models_api(pool), api_name="models")
+    return demo
+
+
+def _operate_api(pool: Pool) -> Any:
+    def operate(
+        text: str, plan: dict, model: str = "minilm", other: str = "", pad_to: int = 0, literal: bool = False, lang: str = "en"
+    ) -> dict:
+        """Runs `text` without and with `plan` and returns everything measured, as `Comparison.to_dict()` gives it.
+
+        plan: {"version": 1, "operations": [{"operation": "temperature", "t": 2.0, "at": "L0-3.H1,5"}]}.
+        other: a second text, for the similarity of the two. pad_to: pads to so many tokens, 0 does not.
+        literal: typed special tokens are characters. lang: "en" or "zh", the language of error messages.
+        """
+        try:
+            steps = steps_.from_plan(steps_.Plan.from_dict(plan))
+            setting = Setting(text=text, other=other, model=model, steps=steps, pad_to=pad_to, literal=literal)
+            return operating.operate(pool, setting).comparison.to_dict()
+        except SurgeryError as error:
+            raise gr.Error(error.say(lang if lang in ("en", "zh") else "en"), print_exception=False) from error
+
+    return operate
+
+
+def _models_api(pool: Pool) -> Any:
+    def models(lang: str = "en") -> list[dict]:
+        """The models that this server offers: [{"name": ..., "about": ...}]."""
+        lang = lang if lang in ("en", "zh") else "en"
+        return [{"name": name, "about": about} for about, name in pool.describe(lang)]
+
+    return models
+
+
+def serve(demo: gr.Blocks, **options: Any) -> Any:
+    """Launches the page; `options` are those of `gr.Blocks.launch`."""
+    demo.queue(max_size=64)
+    return demo.launch(
+        theme=gr.themes.Default(font=SANS, font_mono=MONO, primary_hue="teal", neutral_hue="slate"),
+        css=static_text("app.css"),
+        js=BACK_JS,
+        footer_links=["api"],
+        run_history=False,
+        ssr_mode=False,
+        **options,
+    )

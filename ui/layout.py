@@ -1,0 +1,140 @@
+"""Where everything stands on the page. No behaviour: `ui.events` wires it."""
+
+from typing import Any
+
+import gradio as gr
+
+from ui import default, panels, presets
+from ui.controls import OperationForm
+from ui.headgrid import HeadGrid, grid_value
+from ui.heatmap import AttentionView
+from ui.panel import Panel
+from ui.pool import Pool
+from ui.present import PANELS
+from ui.texts import t
+
+LANGUAGE_CHOICES = [("English", "en"), ("中文", "zh")]
+TABS = ("outputs", "heads", "layers", "receipt", "pipeline", "code")
+
+
+class Layout:
+    """The components of the page, by name."""
+
+    def __init__(self, pool: Pool, lang: str = "en"):
+        first, stored = default.setting(), default.stored()
+        self.first, self.stored, self.pool = first, stored, pool
+        with gr.Row(elem_id="top"):
+            with gr.Column(scale=5, min_width=240):
+                self.title = gr.Markdown(title(lang), elem_id="title")
+            with gr.Column(scale=2, min_width=200):
+                self.lang = gr.Radio(
+                    LANGUAGE_CHOICES, value=lang, label=t("app.language", lang), elem_id="lang", show_label=False
+                )
+        with gr.Row(elem_id="main", equal_height=False):
+            with gr.Column(scale=4, min_width=320, elem_id="left"):
+                self._ask(lang)
+                self._fine(lang)
+            with gr.Column(scale=8, min_width=320, elem_id="right"):
+                self._answer(lang)
+        self.held = gr.State(None)  # the last ui.operating.Operated of this visitor
+        self.steps = gr.State(first.steps)
+        self.selected = gr.State(0)
+        self.view = gr.State({})
+        self.token = gr.Textbox(visible="hidden", elem_id="token")
+
+    def _ask(self, lang: str) -> None:
+        first = self.first
+        self.text = gr.Textbox(
+            first.text, label=t("app.text", lang), info=text_info(lang), lines=2, max_lines=6, elem_id="text"
+        )
+        self.problem_text = gr.HTML(elem_classes="problem", visible=False)
+        self.examples = gr.Radio(example_choices(lang), label=t("app.examples", lang), elem_id="examples", elem_classes="pills")
+        self.model = gr.Dropdown(
+            self.pool.describe(lang),
+            value=self.pool.default,
+            label=t("app.model", lang),
+            info=None if self.pool.public else t("app.model_info", lang),
+            allow_custom_value=not self.pool.public,
+            filterable=not self.pool.public,
+            elem_id="model",
+        )
+        self.problem_model = gr.HTML(elem_classes="problem", visible=False)
+        self.presets = gr.Radio(
+            preset_choices(lang), value=presets.FIRST, label=t("app.presets", lang), elem_id="presets", elem_classes="pills"
+        )
+        with gr.Row(elem_id="go"):
+            self.operate = gr.Button(t("app.operate", lang), variant="primary", elem_id="operate", min_width=120)
+            self.reset = gr.Button(t("app.reset", lang), elem_id="reset", min_width=80)
+        self.problem_plan = gr.HTML(elem_classes="problem", visible=False)
+
+    def _fine(self, lang: str) -> None:
+        first = self.first
+        with gr.Accordion(t("app.fine", lang), open=False, elem_id="fine") as self.fine:
+            self.plan = Panel(panels.plan(first.steps, 0, lang), elem_id="plan")
+            self.form = OperationForm(first.steps[0], lang)
+            self.where = gr.Textbox(
+                first.steps[0]["at"], label=t("form.where", lang), info=t("form.where_info", lang), elem_id="where"
+            )
+            self.grid = HeadGrid(grid_value(6, 12), disabled=t("form.whole", lang), elem_id="grid")
+            self.add = gr.Button(t("form.add", lang), size="sm", elem_id="add")
+        with gr.Accordion(t("app.more", lang), open=False, elem_id="more") as self.more:
+            self.other = gr.Textbox(
+                first.other, label=t("app.other", lang), info=t("app.other_info", lang), elem_id="other"
+            )
+            self.pad_to = gr.Number(0, precision=0, minimum=0, label=t("app.pad_to", lang), elem_id="pad_to")
+            self.literal = gr.Checkbox(False, label=t("app.literal", lang), elem_id="literal")
+
+    def _answer(self, lang: str) -> None:
+        stored = self.stored
+        self.badge = gr.HTML(badge(t("app.loading", lang), "loading"), elem_id="badge")
+        self.panels: dict[str, Any] = {"verdict": Panel(stored[lang]["verdict"], elem_id="verdict")}
+        self.heat = AttentionView(stored["heat"], elem_id="maps")
+        self.tabs: dict[str, Any] = {}
+        with gr.Tabs(elem_id="tabs"):
+            for name in TABS:
+                with gr.Tab(t(f"tabs.{name}", lang), id=name, render_children=True) as self.tabs[name]:
+                    self.panels[name] = Panel(stored[lang][name], elem_id=f"panel-{name}")
+            with gr.Tab(t("tabs.share", lang), id="share", render_children=True) as self.tabs["share"]:
+                self.copy = gr.Button(t("app.copy_link", lang), elem_id="copy-link")
+                self.make = gr.Button(t("app.files", lang), elem_id="make-files")
+                self.files = gr.Files(label=t("app.downloads", lang), interactive=False, elem_id="files")
+
+    @property
+    def results(self) -> list[Any]:
+        """What a run fills in."""
+        return [self.heat, *(self.panels[name] for name in PANELS)]
+
+    @property
+    def problems(self) -> dict[str, Any]:
+        """Where an error is said, beside the field it is about."""
+        return {"text": self.problem_text, "model": self.problem_model, "plan": self.problem_plan}
+
+
+def title(lang: str) -> str:
+    return f"# {t('app.title', lang)}\n{t('app.purpose', lang)}"
+
+
+def text_info(lang: str) -> str:
+    return t("app.text_info", lang, mask="[MASK]")
+
+
+def example_choices(lang: str) -> list[tuple[str, str]]:
+    return [(label.say(lang), name) for name, (label, _, _) in presets.EXAMPLES.items()]
+
+
+def preset_choices(lang: str) -> list[tuple[str, str]]:
+    return [(label.say(lang), name) for name, (label, _) in presets.PRESETS.items()]
+
+
+def badge(text: str, state: str) -> str:
+    """The line over the result. state: "loading", "ready" or "failed"."""
+    from markupsafe import escape
+
+    return f'<p class="badge {state}" role="status" data-state="{state}">{escape(text)}</p>' if text else ""
+
+
+def problem(text: str) -> Any:
+    """An update that says what is wrong, or nothing."""
+    from markupsafe import escape
+
+    return gr.update(value=f'<p role="alert">{escape(text)}</p>' if text else "", visible=bool(text))

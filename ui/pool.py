@@ -1,0 +1,95 @@
+"""The models that this server holds: loaded once, shared by all visitors, a few at a time."""
+
+import threading
+from collections import OrderedDict
+from concurrent.futures import Future
+from typing import Any
+
+from bilingual import SurgeryError, Words
+
+MOST = 2  # models alive at a time
+FALLBACK = "minilm"
+
+
+class NotAllowedError(SurgeryError):
+    """A model that this server does not load for visitors."""
+
+
+class Pool:
+    """Loaded models by name, least recently used out first; a model in use lives on with whoever uses it.
+
+    default: the model to start with. device, dtype: as for `models.load`. public: only `allowed` names are loaded.
+    """
+
+    def __init__(self, default: str = FALLBACK, *, device: str = "auto", public: bool = False):
+        from models import available
+
+        self.default, self.device, self.public = default, device, public
+        self.allowed = tuple(dict.fromkeys((default, *available())))
+        self.problem: Words | None = None  # why the default is not the model that was asked for
+        self._futures: OrderedDict[str, Future] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def warm(self) -> None:
+        """Loads the default model in the background; falls back to minilm if it cannot be had."""
+        threading.Thread(target=self._warm, daemon=True).start()
+
+    def _warm(self) -> None:
+        error = self._future(self.default).exception()
+        if isinstance(error, SurgeryError) and self.default != FALLBACK:
+            self.problem = error.words
+            self.default = FALLBACK
+            self._future(FALLBACK)
+
+    def ready(self, name: str) -> bool:
+        """Whether `get(name)` would answer at once."""
+        future = self._futures.get(name)
+        return future is not None and future.done()
+
+    def get(self, name: str) -> Any:
+        """The loaded model, loading it if need be. Raises LoadError or NotAllowedError."""
+        if not isinstance(name, str) or (self.public and name not in self.allowed):
+            listed = ", ".join(self.allowed)
+            raise NotAllowedError(
+                f"This server offers {listed}; not {str(name)[:60]!r}. Run the app yourself to load any model.",
+                f"本服务器提供 {listed}，不提供 {str(name)[:60]!r}。在自己的电脑上运行本应用即可加载任何模型。",
+            )
+        return self._future(name).result()
+
+    def _future(self, name: str) -> Future:
+        with self._lock:
+            future = self._futures.get(name)
+            mine = future is None or (future.done() and future.exception() is not None)
+            if mine:
+                future = self._futures[name] = Future()
+            self._futures.move_to_end(name)
+        if mine:
+            self._load(name, future)
+        return future
+
+    def _load(self, name: str, future: Future) -> None:
+        try:
+            from models import load
+            from surgery import admit
+
+            patient = load(name, device=self.device)
+            admit(patient.model)  # a model that surgery cannot reach is refused here, before it is shown
+        except BaseException as error:
+            future.set_exception(error)
+            with self._lock:
+                self._futures.pop(name, None)
+            if not isinstance(error, Exception):
+                raise
+            return
+        future.set_result(patient)
+        with self._lock:
+            while len(self._futures) > MOST:
+                self._futures.popitem(last=False)
+
+    def describe(self, lang: str) -> list[tuple[str, str]]:
+        """(label, name) of the models offered."""
+        from models import available
+
+        known = available()
+        own = Words("your model", "您的模型")
+        return [(f"{name} — {known.get(name, own).say(lang)}", name) for name in self.allowed]
