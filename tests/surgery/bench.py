@@ -194,6 +194,17 @@ def close(found, expected, float32: list, what: str) -> None:
     assert np.abs(found - expected).max() <= bound, (what, np.abs(found - expected).max(), bound)
 
 
+def in_float32(layer: Layer, keywords: dict):
+    """The reference in float32, each time with the same numbers and its sums or products in another order."""
+    width = layer.q.shape[-1]
+    for order in (slice(None), slice(None, None, -1), np.argsort(np.arange(width) % 3)):
+        q, k = layer.q[..., order], layer.k[..., order]
+        yield reference.attention(q, k, layer.v, **keywords, dtype=np.float32)
+    share = np.float32(width**-0.25)  # kernels like to give q and k half of the scaling each
+    rest = {**keywords, "scaling": keywords.get("scaling", width**-0.5) / width**-0.5}
+    yield reference.attention(layer.q * share, layer.k * share, layer.v, **rest, dtype=np.float32)
+
+
 def matches(specimen: Specimen, operation, expected: Callable, watched=(True, False)) -> Seen:
     """Each layer of a run under `operation`, everywhere, is what the reference makes of that layer's own q, k, v.
 
@@ -209,12 +220,7 @@ def matches(specimen: Specimen, operation, expected: Callable, watched=(True, Fa
             keywords = expected(layer, allowed)
             keywords = {"allowed": allowed, **keywords}
             wide = reference.attention(layer.q, layer.k, layer.v, **keywords)
-            narrow = [
-                reference.attention(
-                    layer.q[..., order], layer.k[..., order], layer.v, **keywords, dtype=np.float32
-                )
-                for order in (slice(None), slice(None, None, -1), np.argsort(np.arange(specimen.d_k) % 3))
-            ]
+            narrow = list(in_float32(layer, keywords))
             where = f"{specimen.name}, layer {index}, {'captured' if watch else 'fused'}"
             close(layer.output, wide.output, [n.output for n in narrow], f"{where}: output")
             if watch:
