@@ -381,6 +381,7 @@ TEXTS: dict[str, Words] = {
         "各头拼接后投影回模型宽度。",
     ),
     "pipeline.where": Words("heads, queries, keys", "头，查询，键"),
+    "pipeline.shape": Words("shape of the result", "结果的形状"),
     "pipeline.measure": Words("Measure", "指标"),
     "pipeline.lit": Words("operated on", "做过手术"),
     "pipeline.no_statistics": Words("Nothing was measured here for this head.", "此处没有测量该头的数值。"),
