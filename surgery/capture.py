@@ -10,16 +10,21 @@ from surgery import metrics
 
 @dataclass(frozen=True)
 class Site:
-    """What one layer's attention did. no_key: bool, (row, head, query), True where no key was permitted."""
+    """What one layer's attention did. no_key: bool, (row, head, query), True where no key was permitted.
+
+    allowed: bool, (row, head, query, key), True = may attend; None where every pair may.
+    """
 
     scores: Tensor  # (row, head, query, key)
     weights: Tensor  # (row, head, query, key)
     output: Tensor  # (row, head, query, d_v)
     no_key: Tensor
+    allowed: Tensor | None = None
 
     def rows(self, rows: slice) -> "Site":
         """Some rows of the batch."""
-        return Site(self.scores[rows], self.weights[rows], self.output[rows], self.no_key[rows])
+        allowed = None if self.allowed is None else self.allowed[rows]
+        return Site(self.scores[rows], self.weights[rows], self.output[rows], self.no_key[rows], allowed)
 
 
 def site(scores: Tensor, weights: Tensor, output: Tensor, allowed: Tensor | None) -> Site:
@@ -27,7 +32,8 @@ def site(scores: Tensor, weights: Tensor, output: Tensor, allowed: Tensor | None
     no_key = torch.zeros_like(weights[..., 0], dtype=torch.bool)
     if allowed is not None:
         no_key |= ~allowed.any(-1)
-    return Site(scores.float(), weights.float(), output.float(), no_key)
+        allowed = allowed.expand(weights.shape)
+    return Site(scores.float(), weights.float(), output.float(), no_key, allowed)
 
 
 @dataclass
@@ -99,4 +105,24 @@ def change(before: Site, after: Site, real: Tensor, separators: Tensor) -> dict[
         found[f"separators_{name}"] = metrics.mean(metrics.mass_on(w, separators[:, None, :]), keep)
         found[f"distance_{name}"] = metrics.mean(metrics.attention_distance(w), keep)
         found[f"no_key_{name}"] = (seen.no_key & keep).sum(-1)
+        found |= {f"{key}_{name}": values for key, values in statistics(seen, pairs, keep).items()}
     return found
+
+
+def statistics(seen: Site, pairs: Tensor, keep: Tensor) -> dict[str, Tensor]:
+    """The tensors of one layer in a few numbers, each (row, head).
+
+    pairs: bool, (row, head, query, key), the real query-key pairs; the statistics of scores and the count of permitted pairs
+    are over these. keep: bool, (row, 1, query), the real queries. weight_max: the mean over queries of the largest weight.
+    """
+    scores, use = seen.scores.flatten(2), pairs.flatten(2)
+    permitted = pairs if seen.allowed is None else pairs & seen.allowed
+    return {
+        "scores_mean": metrics.mean(scores, use),
+        "scores_std": metrics.std(scores, use),
+        "scores_min": scores.masked_fill(~use, torch.inf).amin(-1),
+        "scores_max": scores.masked_fill(~use, -torch.inf).amax(-1),
+        "permitted": permitted.sum((-2, -1)),
+        "weight_max": metrics.mean(seen.weights.amax(-1), keep),
+        "output_rms": metrics.mean(seen.output.double().square().mean(-1), keep).sqrt().float(),
+    }

@@ -52,7 +52,10 @@ def compare(
     texts = text if isinstance(text, list) else [text]
     if not texts:
         raise CaptureError("Give at least one text.", "请至少给出一个文本。")
-    readings = [read(patient, t, literal=literal, max_tokens=max_tokens) for t in (*texts, *([] if other is None else [other]))]
+    readings = [
+        read(patient, t, literal=literal, max_tokens=max_tokens)
+        for t in (*texts, *([] if other is None else [other]))
+    ]
     surgery = _Surgery(patient, plan, capture, *batch(patient, readings, pad_to))
     results = surgery.comparisons(len(texts), with_other=other is not None)
     return results if isinstance(text, list) else results[0]

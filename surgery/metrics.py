@@ -70,6 +70,12 @@ def mean(values: Tensor, keep: Tensor | None = None, dim: int = -1) -> Tensor:
     return torch.where(use, values, 0).sum(dim) / use.sum(dim)
 
 
+def std(values: Tensor, keep: Tensor) -> Tensor:
+    """Standard deviation (divided by n) over the last axis, of the kept values; NaN where there are none. keep: bool."""
+    apart = values - mean(values, keep)[..., None]
+    return mean(apart.square(), keep).sqrt()
+
+
 def cosine(a: Tensor, b: Tensor) -> Tensor:
     """Cosine of the angle between vectors on the last axis, NaN where one of them is 0. (..., width) -> (...)."""
     a, b = a.double(), b.double()
