@@ -1,4 +1,3 @@
-import torch
 
 import surgery as sg
 from tests import reference
