@@ -12,17 +12,17 @@ from matplotlib.colors import Colormap, Normalize
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
 
-from surgery.page import GREY, INK, SMALL
+from surgery.drawing.fonts import columns_of
+from surgery.drawing.page import BODY, GREY, INK, SMALL
 
 NAN = "#cf6fae"  # in neither colour map
 HATCH: dict[str, Any] = {"hatch": "//////", "facecolor": "none", "edgecolor": "#9aa0ac", "linewidth": 0.0}
-UNDEFINED: dict[str, Any] = {"facecolor": NAN, "edgecolor": "none"}
+BAD: dict[str, Any] = {"facecolor": NAN, "edgecolor": "none"}
 SEQUENTIAL: Colormap = matplotlib.colormaps["viridis"].with_extremes(bad=NAN)
 DIVERGING: Colormap = matplotlib.colormaps["RdBu_r"].with_extremes(bad=NAN)
 TINY = 1e-4  # colours do not stretch differences that are smaller than this
 TILE = 88  # pixels of a thumbnail, about
-GAP = 4
-
+GAP = 6
 
 
 def largest(*arrays: np.ndarray) -> float:
@@ -65,7 +65,12 @@ def ticks(axis: Any, at: Sequence[float], labels: Sequence[str], size: float, **
 
 
 def numbers(
-    axes: Axes, values: np.ndarray, norm: Normalize, colours: Colormap, skip: Iterable[int] = (), sign: bool = False
+    axes: Axes,
+    values: np.ndarray,
+    norm: Normalize,
+    colours: Colormap,
+    skip: Iterable[int] = (),
+    sign: bool = False,
 ) -> None:
     """Each cell's value in it, dark on light and light on dark. skip: rows to leave blank."""
     skip = set(skip)
@@ -79,11 +84,14 @@ def numbers(
 
 
 def short(value: float, sign: bool = False) -> str:
-    """Two decimals and no leading zero: ".12", "1", "+.30", "−.05"; "0" only for zero itself."""
+    """Two decimals and no leading zero: ".12", "1", "+.30", "−.05"; ".00" for almost nothing, "0" for zero itself."""
     if value == 0:
         return "0"
-    text = f"{abs(value):.2f}".removeprefix("0")
-    text = text.removesuffix(".00") or text
+    decimals = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+    text = f"{abs(value):.{decimals}f}".removeprefix("0")
+    text = "1" if text == "1.00" else text
+    if text == ".00":
+        return text
     return ("−" if value < 0 else "+" if sign else "") + text
 
 
@@ -93,37 +101,69 @@ def hatched(axes: Axes, rows: Iterable[int], columns: int) -> None:
         axes.add_patch(Rectangle((-0.5, row - 0.5), columns, 1, zorder=3, **HATCH))
 
 
-def outlined(axes: Axes, marked: np.ndarray) -> None:
-    """A line around the marked cells, (row, column), where they border on others."""
+def outlined(axes: Axes, marked: np.ndarray, halo: bool = True) -> None:
+    """A line around the marked cells, (row, column), where they border on others. halo: seen on any colour."""
     padded = np.pad(marked, 1)
-    across = [[(c - 0.5, r - 0.5), (c + 0.5, r - 0.5)] for r, c in np.argwhere(padded[1:] != padded[:-1]) - [0, 1]]
-    down = [[(c - 0.5, r - 0.5), (c - 0.5, r + 0.5)] for r, c in np.argwhere(padded[:, 1:] != padded[:, :-1]) - [1, 0]]
-    for colour, width in (("white", 3.2), (INK, 1.6)):  # seen on any colour
-        lines = LineCollection(across + down, colors=colour, linewidths=width, capstyle="projecting", zorder=4)
+    across = [
+        [(c - 0.5, r - 0.5), (c + 0.5, r - 0.5)] for r, c in np.argwhere(padded[1:] != padded[:-1]) - [0, 1]
+    ]
+    down = [
+        [(c - 0.5, r - 0.5), (c - 0.5, r + 0.5)]
+        for r, c in np.argwhere(padded[:, 1:] != padded[:, :-1]) - [1, 0]
+    ]
+    for colour, width in (("white", 3.2), (INK, 1.6))[not halo :]:
+        lines = LineCollection(
+            across + down, colors=colour, linewidths=width, capstyle="projecting", zorder=4
+        )
         lines.set_clip_on(False)
         axes.add_collection(lines, autolim=False)
+
+
+def sheet(axes: Axes, picture: np.ndarray, rows: int, columns: int) -> None:
+    """A picture made by `tiles`: thumbnail (row, column) is centred on these coordinates."""
+    extent = (-0.5, columns - 0.5, rows - 0.5, -0.5)
+    axes.imshow(picture, extent=extent, aspect="auto", interpolation="nearest")
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def centred(axes: Axes, text: str) -> None:
+    """Words in the middle of the axes."""
+    axes.text(
+        0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=BODY + 1, color=INK
+    )
 
 
 def colour_bar(axes: Axes, norm: Normalize, colours: Colormap, label: str, sign: bool = False) -> None:
     """A colour bar that names the ends of its scale."""
     low, high = norm.vmin, norm.vmax
     bar = axes.figure.colorbar(ScalarMappable(norm, colours), cax=axes)
-    if sign:
-        at = [low, low / 2, 0.0, high / 2, high]
-    else:
-        at = [t for t in MaxNLocator(4).tick_values(low, high) if low <= t < high - 0.08 * (high - low)] + [high]
+    room = 0.08 * (high - low)
+    inner = [t for t in MaxNLocator(4, symmetric=sign).tick_values(low, high) if low + room < t < high - room]
+    at = [low, *inner, high]
     spelled = [f"{t:+.3g}".replace("-", "−") if sign and t else f"{t:.3g}" for t in at]
     ticks(bar.ax.yaxis, at, spelled, SMALL)
     bar.ax.tick_params(length=2, width=0.6, color=GREY, pad=2)
     bar.ax.minorticks_off()
     bar.outline.set(linewidth=0.6, color=GREY)
-    bar.set_label(label, fontsize=SMALL, color=GREY)
+    name_upright(bar.ax, label, SMALL)
+
+
+def name_upright(axes: Axes, name: str, size: float) -> None:
+    """Names the upright axis: Chinese from top to bottom, other scripts turned by 90 degrees."""
+    if not name or columns_of(name) != 2 * len(name):
+        axes.set_ylabel(name, fontsize=size, color=GREY)
+        return
+    side = {"left": "right", "right": "left"}[axes.yaxis.get_label_position()]
+    axes.set_ylabel(
+        "\n".join(name), fontsize=size, color=GREY, rotation=0, ha=side, va="center", linespacing=1.0
+    )
 
 
 def thumbnail_size(rows: int, columns: int, tokens: int) -> tuple[int, int]:
     """For so many thumbnails of so many tokens: (tokens in one pixel, pixels of one token)."""
     side = int(np.clip(1600 // max(rows, columns), 24, TILE))
-    return -(-tokens // side), max(1, round(side / tokens))
+    return -(-tokens // (side * 3 // 2)), max(1, round(side / tokens))
 
 
 def tiles(values: np.ndarray, norm: Normalize, colours: Colormap) -> np.ndarray:

@@ -13,7 +13,14 @@ LONGEST = 14  # characters of a token label
 _WHEEL = ("pylopdf_fonts_zh_cn", "NotoSansSC-Regular.otf")
 _DEBIAN = ("/usr/share/fonts/truetype/wqy/wqy-microhei.ttc", "/usr/share/fonts/wqy-microhei/wqy-microhei.ttc")
 _ELSEWHERE = (
-    *("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "Source Han Sans CN", "PingFang SC", "Heiti SC"),
+    *(
+        "Noto Sans CJK SC",
+        "Noto Sans SC",
+        "Source Han Sans SC",
+        "Source Han Sans CN",
+        "PingFang SC",
+        "Heiti SC",
+    ),
     *("Hiragino Sans GB", "STHeiti", "Microsoft YaHei", "SimHei", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei"),
     *("Droid Sans Fallback", "Arial Unicode MS", "Noto Sans CJK JP", "Noto Sans CJK TC"),
 )

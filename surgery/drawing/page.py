@@ -11,11 +11,12 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from bilingual import Words
-from surgery import fonts
+from surgery.drawing import fonts
 
 INK, GREY = "#1b1f2a", "#5c6370"
 TITLE, BODY, SMALL = 12.0, 9.5, 8.0  # points
 MARGIN = 0.18  # inches
+DPI = 150
 
 _NO_GLYPH = Words(
     "Some characters have no glyph in the fonts found here: their codes are shown (U+…).",
@@ -147,5 +148,3 @@ def _even(inches: float) -> float:
 
 def _firsts(lines: list[str]) -> list[tuple[bool, str]]:
     return [(i == 0, line) for i, line in enumerate(lines)]
-
-
