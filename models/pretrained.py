@@ -251,13 +251,13 @@ def position_limit(model: PreTrainedModel) -> int:
 
 def vocabulary_caveats(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> tuple[Words, ...]:
     rows = model.get_input_embeddings().weight.shape[0]
-    if len(tokenizer) <= rows:
+    highest = max(tokenizer.get_vocab().values())
+    if highest < rows:
         return ()
     return (
         Words(
-            f"The tokenizer knows {len(tokenizer)} tokens and the model {rows}: a text with a token id "
-            f"of {rows} or more cannot be run.",
-            f"分词器有 {len(tokenizer)} 个词元，而模型只有 {rows} 个："
-            f"含有编号不小于 {rows} 的词元的文本无法运行。",
+            f"The tokenizer gives ids up to {highest} and the model has vectors for 0-{rows - 1}: a text with "
+            "a higher id cannot be run.",
+            f"分词器的编号最大为 {highest}，而模型只有 0-{rows - 1} 的词向量：含有更大编号的文本无法运行。",
         ),
     )

@@ -70,6 +70,10 @@ def test_attention_is_pytorchs():
     assert not weights[~may_look.expand_as(weights)].any()
 
 
+def normalised(hidden, norm):
+    return F.layer_norm(hidden, (HEADS * D_HEAD,), norm.weight, norm.bias)
+
+
 def pytorch_layer(layer: EncoderLayer, norm: str) -> nn.TransformerEncoderLayer:
     theirs = nn.TransformerEncoderLayer(
         HEADS * D_HEAD,
@@ -98,10 +102,12 @@ def test_layers_are_pytorchs_with_padding(norm, implementation):
     model = build(positions="none", norm=norm, implementation=implementation)
     words, mask = padded()
     with torch.no_grad():
-        hidden = model.embedding_norm(model.word_embeddings(words))
+        hidden = model.word_embeddings.weight[words]
+        if norm == "post":
+            hidden = normalised(hidden, model.embedding_norm)
         for layer in model.layers:
             hidden = pytorch_layer(layer, norm)(hidden, src_key_padding_mask=mask == 0)
-        expected = model.final_norm(hidden)
+        expected = normalised(hidden, model.final_norm) if norm == "pre" else hidden
     found = last(model, words, attention_mask=mask)
     torch.testing.assert_close(found[mask == 1], expected[mask == 1], atol=1e-5, rtol=0)
 
@@ -172,6 +178,20 @@ def test_a_shift_moves_absolute_positions_only(positions, moves):
     model, words = build(positions=positions), ids()
     shifted = last(model, words, position_ids=torch.arange(TOKENS)[None] + 11)
     assert torch.allclose(last(model, words), shifted, atol=1e-4) is not moves
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_what_the_first_layer_sees(positions):
+    model, words = build(positions=positions, norm="pre"), ids()
+    with torch.inference_mode():
+        found = model(words, output_hidden_states=True).hidden_states[0]
+        expected = model.word_embeddings.weight[words]
+        if positions == "learned":
+            expected = expected + model.position_embeddings.weight[:TOKENS]
+        elif positions == "sinusoidal":  # the words are lifted to the waves' size, as in 2017
+            waves = model.position_embeddings(torch.arange(TOKENS)[None])
+            expected = expected * (HEADS * D_HEAD) ** 0.5 + waves
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-6)
 
 
 @pytest.mark.parametrize("positions", POSITIONS)

@@ -3,6 +3,7 @@ import shutil
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
 import models
 from models import LoadError
@@ -116,6 +117,15 @@ def test_a_missing_head_is_seen_and_not_used(save, edit_config, saved, claimed, 
     assert torch.equal(*hidden)
 
 
+def test_a_classifier_without_its_pooler_is_headless(save):
+    folder = save("BertForSequenceClassification")
+    weights = load_file(folder / "model.safetensors")
+    kept = {name: weight for name, weight in weights.items() if "pooler" not in name}
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    patient = load(folder)
+    assert patient.kind == "encoder" and "BertForSequenceClassification" in patient.caveats[0].en
+
+
 def test_a_bare_bert_says_so_where_its_configuration_says_so(save):
     patient = load(save("BertModel"))
     assert "BertModel" in patient.caveats[0].en
@@ -145,15 +155,22 @@ def test_weights_of_another_width_are_refused(save):
         load(narrow)
 
 
-def test_loading_is_silent_and_leaves_random_numbers_alone(save, edit_config, capfd):
+def test_loading_is_silent(save, edit_config, python):
     folder = edit_config(save("BertModel"), architectures=["BertForMaskedLM"])
-    capfd.readouterr()
-    before = torch.random.get_rng_state()
-    verbosity = transformers.logging.get_verbosity()
+    script = "import sys; sys.stderr = sys.stdout; import models; models.load({!r}); models.load('minilm')"
+    assert python(script.format(str(folder))) == ""
+
+
+def test_loading_leaves_the_process_as_it_was(save, edit_config):
+    folder = edit_config(save("BertModel"), architectures=["BertForMaskedLM"])
+    random_state = torch.random.get_rng_state()
+    settings = (transformers.logging.get_verbosity(), transformers.logging.is_progress_bar_enabled())
     load(folder)
-    assert torch.equal(torch.random.get_rng_state(), before)
-    assert transformers.logging.get_verbosity() == verbosity
-    assert capfd.readouterr() == ("", "")
+    assert torch.equal(torch.random.get_rng_state(), random_state)
+    assert settings == (
+        transformers.logging.get_verbosity(),
+        transformers.logging.is_progress_bar_enabled(),
+    )
 
 
 # --- how long a text may be ---------------------------------------------------------------------------------
@@ -234,7 +251,7 @@ def test_a_larger_vocabulary_is_said(save, tiny_tokenizer):
     assert patient.tokenizer("extra")["input_ids"][1] == BERT_VOCAB
     (caveat,) = patient.caveats
     for words in caveat:
-        assert str(BERT_VOCAB) in words and str(BERT_VOCAB + 1) in words
+        assert f"0-{BERT_VOCAB - 1}" in words and str(BERT_VOCAB) in words
     assert run(patient, "the dog").logits.isfinite().all()
 
 
