@@ -89,11 +89,14 @@ def relative_l2(new: Tensor, old: Tensor) -> Tensor:
 
 
 def linear_cka(x: Tensor, y: Tensor) -> Tensor:
-    """Linear centred kernel alignment of (token, width) matrices, 0 to 1; NaN for constant rows (Kornblith et al. 2019)."""
+    """Linear centred kernel alignment of (token, width) matrices, 0 to 1; NaN for constant rows (Kornblith et al. 2019).
+
+    From the (token, token) Gram matrices, which are small for a text: ‖XᵀY‖² = ⟨XXᵀ, YYᵀ⟩.
+    """
     x, y = x.double(), y.double()
     x, y = x - x.mean(0), y - y.mean(0)
-    cross = (y.T @ x).square().sum()
-    return (cross / ((x.T @ x).norm() * (y.T @ y).norm())).clamp(0, 1)
+    like_x, like_y = x @ x.T, y @ y.T
+    return ((like_x * like_y).sum() / (like_x.norm() * like_y.norm())).clamp(0, 1)
 
 
 def top_k_overlap(p: Tensor, q: Tensor, k: int = 5) -> float:
