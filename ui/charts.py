@@ -9,7 +9,7 @@ from surgery.comparison import Comparison
 from ui.markup import render
 
 DRIFT = {"cosine": 1.0, "relative_l2": 0.0, "cka": 1.0}  # measure: its value where nothing changed
-WIDTH, HEIGHT = 250, 96  # of the drawing area of a drift chart
+WIDTH, HEIGHT = 200, 84  # of the drawing area of a drift chart
 STEP, DOTS, BARS = 19, 84, 30  # of the heads chart: width of a head, height of the dots, height of the bars
 
 

@@ -177,14 +177,12 @@ TEXTS: dict[str, Words] = {
     "panel.open": Words(
         "Open layer {layer}, head {head} in the maps", "在注意力图中打开第 {layer} 层第 {head} 头"
     ),
-    "panel.place": Words("layer {layer}, head {head}", "第 {layer} 层，第 {head} 头"),
     "panel.everywhere": Words("all layers and heads", "所有层与头"),
     "panel.nowhere": Words("no head", "不作用于任何头"),
-    "panel.numbers": Words("The numbers as a table", "以表格查看数值"),
     # The verdict
     "verdict.label": Words("What happened", "结果"),
     "verdict.moved": Words("attention moved", "注意力移动"),
-    "verdict.moved_most": Words("on average; most, {share}, in", "平均值；最多为 {share}，在"),
+    "verdict.moved_most": Words("on average; at most {share}, in", "平均值；最多 {share}，在"),
     "verdict.sentence": Words("sentence cosine", "句向量余弦"),
     "verdict.tokens": Words("tokens on average {cosine}", "词元平均 {cosine}"),
     "verdict.answer": Words("answer", "答案"),
@@ -207,8 +205,6 @@ TEXTS: dict[str, Words] = {
         "The most probable answers, baseline and operated", "概率最高的答案，基线与手术后"
     ),
     "outputs.rank": Words("Rank", "名次"),
-    "outputs.answer": Words("answer", "答案"),
-    "outputs.probability": Words("probability", "概率"),
     "outputs.kl": Words("KL(baseline ‖ operated)", "KL（基线 ‖ 手术后）"),
     "outputs.nats": Words("{value} nats", "{value} 奈特"),
     "outputs.top1": Words("first answer", "首选答案"),
@@ -273,7 +269,6 @@ TEXTS: dict[str, Words] = {
         "圆点：手术前（空心）与手术后（实心）的熵，范围从 0 到 ln n = {limit}（虚线），即注意力平均分布在 {count} 个词元上时的熵。"
         "条形：JS 散度，范围从 0 到 ln 2 = 0.69。",
     ),
-    "heads.layer": Words("Layer {layer}", "第 {layer} 层"),
     "heads.dot": Words(
         "Layer {layer}, head {head}: entropy {before} → {after}, divergence {divergence}",
         "第 {layer} 层第 {head} 头：熵 {before} → {after}，散度 {divergence}",
@@ -289,7 +284,6 @@ TEXTS: dict[str, Words] = {
     ),
     "layers.layer": Words("Hidden state", "隐藏状态"),
     "layers.embeddings": Words("0, embeddings", "0（嵌入）"),
-    "layers.after": Words("after layer {layer}", "第 {layer} 层之后"),
     "layers.cosine": Words("cosine", "余弦"),
     "layers.relative_l2": Words("relative L2", "相对 L2"),
     "layers.cka": Words("linear CKA", "线性 CKA"),
@@ -311,7 +305,6 @@ TEXTS: dict[str, Words] = {
         "No operation was made, so there is nothing to account for.", "没有做手术，因此没有可记的账。"
     ),
     "receipt.cells": Words("{count} heads reached", "作用于 {count} 个头"),
-    "receipt.where": Words("where", "位置"),
     "receipt.scores": Words("scores changed", "分数改变"),
     "receipt.weights": Words("weight moved", "权重移动"),
     "receipt.output": Words("output changed", "输出改变"),
@@ -380,16 +373,17 @@ TEXTS: dict[str, Words] = {
         "The heads are joined and projected back to the width of the model.",
         "各头拼接后投影回模型宽度。",
     ),
-    "pipeline.where": Words("heads, queries, keys", "头，查询，键"),
+    "pipeline.axes_hidden": Words("tokens, width", "词元，宽度"),
+    "pipeline.axes_heads": Words("heads, tokens, d_k", "头，词元，d_k"),
+    "pipeline.axes_pairs": Words("heads, queries, keys", "头，查询，键"),
     "pipeline.shape": Words("shape of the result", "结果的形状"),
     "pipeline.measure": Words("Measure", "指标"),
-    "pipeline.lit": Words("operated on", "做过手术"),
     "pipeline.no_statistics": Words("Nothing was measured here for this head.", "此处没有测量该头的数值。"),
     "pipeline.input_cosine": Words("cosine of what the layer reads", "该层输入的余弦"),
     "pipeline.input_l2": Words("relative L2 of what the layer reads", "该层输入的相对 L2"),
     "pipeline.embedding_cosine": Words("cosine of the embeddings", "嵌入的余弦"),
     "pipeline.embedding_l2": Words("relative L2 of the embeddings", "嵌入的相对 L2"),
-    "pipeline.factor": Words("the model’s factor 1/√d_k", "模型的系数 1/√d_k"),
+    "pipeline.factor": Words("factor on q·kᵀ", "q·kᵀ 的系数"),
     "pipeline.scores_mean": Words("mean", "平均值"),
     "pipeline.scores_std": Words("standard deviation", "标准差"),
     "pipeline.scores_min": Words("minimum", "最小值"),
@@ -424,7 +418,6 @@ TEXTS: dict[str, Words] = {
     "plan.up": Words("Move step {number} up", "上移第 {number} 步"),
     "plan.down": Words("Move step {number} down", "下移第 {number} 步"),
     "plan.remove": Words("Remove step {number}", "删除第 {number} 步"),
-    "plan.off": Words("off", "已关闭"),
 }
 
 

@@ -1,3 +1,5 @@
+import pandas as pd
+
 from surgery.comparison import Comparison
 from ui import charts
 from ui.markup import render
@@ -19,7 +21,7 @@ def heads(comparison: Comparison, lang: str, *, still: bool = False) -> str:
     table = comparison.heads
     if table.empty:
         return render("nothing", lang, key="panel.no_attention")
-    ordered = table.sort_values("js_divergence", ascending=False, na_position="last", kind="stable")
+    ordered = most_changed_first(table)
     return render(
         "heads",
         lang,
@@ -29,3 +31,14 @@ def heads(comparison: Comparison, lang: str, *, still: bool = False) -> str:
         shown=SHOWN,
         still=still,
     )
+
+
+def most_changed_first(table: pd.DataFrame) -> pd.DataFrame:
+    """The heads by divergence, the undefined ones last."""
+    return table.sort_values("js_divergence", ascending=False, na_position="last", kind="stable")
+
+
+def top_head(comparison: Comparison) -> tuple[int, int]:
+    """(layer, head) of the captured head that changed most, the first one where none did."""
+    top = most_changed_first(comparison.heads).iloc[0]
+    return int(top["layer"]), int(top["head"])

@@ -2,6 +2,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 from surgery.comparison import Comparison
 from surgery.operation import REGISTRY
 from ui.markup import render
@@ -32,11 +34,25 @@ EQUATIONS = {
     "output": "concat(o)·W_O",
 }
 
+# what the axes of each stage's result are; `_shapes` has their lengths
+AXES = {
+    "positions": "hidden",
+    "projections": "heads",
+    "scale": "pairs",
+    "scores": "pairs",
+    "mask": "pairs",
+    "softmax": "pairs",
+    "weights": "pairs",
+    "values": "heads",
+    "output": "hidden",
+}
+
 
 @dataclass
 class _Stage:
     name: str
     equation: str
+    axes: str
     shape: str
     operations: list[dict[str, Any]] = field(default_factory=list)
     rows: list[tuple[str, float | None, float | None]] = field(default_factory=list)
@@ -48,7 +64,14 @@ def pipeline(comparison: Comparison, lang: str, layer: int | None = None, head: 
     shapes = _shapes(comparison)
     rows = _rows(comparison, row, lang)
     stages = [
-        _Stage(name, EQUATIONS[name], shapes[name], _operations(comparison, acts, lang), rows.get(name, []))
+        _Stage(
+            name,
+            EQUATIONS[name],
+            AXES[name],
+            shapes[AXES[name]],
+            _operations(comparison, acts, lang),
+            rows.get(name, []),
+        )
         for name, acts in STAGES.items()
     ]
     return render(
@@ -76,16 +99,8 @@ def _head(comparison: Comparison, layer: int | None, head: int | None) -> dict[s
 
 
 def _shapes(comparison: Comparison) -> dict[str, str]:
-    """The shape of what each stage hands on."""
     heads, d_k, (_, n, width) = comparison.heads_per_layer, comparison.d_k, comparison.baseline.hidden.shape
-    square = f"({heads}, {n}, {n})"
-    return {
-        "positions": f"({n}, {width})",
-        "projections": f"({heads}, {n}, {d_k})",
-        **dict.fromkeys(("scale", "scores", "mask", "softmax", "weights"), square),
-        "values": f"({heads}, {n}, {d_k})",
-        "output": f"({n}, {width})",
-    }
+    return {"hidden": f"({n}, {width})", "heads": f"({heads}, {n}, {d_k})", "pairs": f"({heads}, {n}, {n})"}
 
 
 def _operations(comparison: Comparison, stages: tuple[str, ...], lang: str) -> list[dict[str, Any]]:
@@ -109,7 +124,6 @@ def _rows(comparison: Comparison, row: dict[str, Any] | None, lang: str) -> dict
             (t("pipeline.embedding_cosine", lang), None, first["cosine"]),
             (t("pipeline.embedding_l2", lang), None, first["relative_l2"]),
         ],
-        "scale": [(t("pipeline.factor", lang), _factor(comparison), None)],
     }
     return rows if row is None else rows | _head_rows(comparison, row, lang)
 
@@ -123,6 +137,13 @@ def _head_rows(comparison: Comparison, row: dict[str, Any], lang: str) -> dict[s
         return (t(label, lang, **gaps), row[f"{key}_baseline"], row[f"{key}_operated"])
 
     return {
+        "scale": [
+            (
+                t("pipeline.factor", lang),
+                comparison.d_k**-0.5,
+                _factor(comparison, int(row["layer"]), int(row["head"])),
+            )
+        ],
         "projections": [
             (t("pipeline.input_cosine", lang), None, read["cosine"]),
             (t("pipeline.input_l2", lang), None, read["relative_l2"]),
@@ -148,5 +169,11 @@ def _head_rows(comparison: Comparison, row: dict[str, Any], lang: str) -> dict[s
     }
 
 
-def _factor(comparison: Comparison) -> float | None:
-    return comparison.d_k**-0.5 if comparison.d_k else None
+def _factor(comparison: Comparison, layer: int, head: int) -> float:
+    """What the operated run multiplies q·kᵀ by in one head."""
+    scaling, temperature = torch.tensor(comparison.d_k**-0.5).double(), torch.tensor(1.0).double()
+    for step in comparison.plan:
+        cells = step.selection.cells(len(comparison.layers) - 1, comparison.heads_per_layer)
+        if step.operation.stage == "scale" and (layer, head) in cells:
+            scaling, temperature = step.operation.scale(scaling, temperature)
+    return float(scaling / temperature)

@@ -1,0 +1,82 @@
+import base64
+import io
+import platform
+from datetime import datetime
+from importlib.metadata import version
+
+from markupsafe import Markup
+
+from surgery.comparison import Comparison
+from surgery.reading import Text
+from ui import panels
+from ui.component import static_text
+from ui.markup import render
+
+LIBRARIES = ("torch", "transformers")
+
+
+def report(
+    comparison: Comparison,
+    lang: str,
+    *,
+    other: Text | None = None,
+    pad_to: int | None = None,
+    literal: bool = False,
+    made: datetime | None = None,
+) -> str:
+    """One HTML page that holds everything it shows and asks for nothing: no request, no script.
+
+    other, pad_to, literal: what `compare` was given besides, for the code that repeats the run. made: when; now by default.
+    """
+    options = {"other": other, "pad_to": pad_to, "literal": literal}
+    return render(
+        "report",
+        lang,
+        style=Markup(static_text("panel.css") + static_text("report.css")),  # our own files
+        model=comparison.model,
+        texts=comparison.text if isinstance(comparison.text, tuple) else (comparison.text,),
+        tokens=list(zip(comparison.tokens, comparison.reading.kinds, strict=True)),
+        verdict=panels.verdict(comparison, lang, still=True),
+        plan=panels.plan(comparison.plan.to_dict()["operations"], None, lang, still=True)
+        if len(comparison.plan)
+        else None,
+        outputs=panels.outputs(comparison, lang, still=True),
+        heads=panels.heads(comparison, lang, still=True),
+        layers=panels.layers(comparison, lang),
+        receipt=panels.receipt(comparison, lang),
+        code=panels.code(
+            comparison.model, comparison.text, comparison.plan, lang=lang, still=True, **options
+        ),
+        maps=_maps(comparison, lang),
+        date=f"{made or datetime.now():%Y-%m-%d %H:%M}",
+        versions=_versions(),
+    )
+
+
+def _maps(comparison: Comparison, lang: str) -> dict | None:
+    """The maps of the head that changed most and the grid of all heads, where the weights were captured."""
+    if comparison.baseline.weights is None:
+        return None
+    from surgery import figures
+
+    layer, head = panels.top_head(comparison)
+    return {
+        "layer": layer,
+        "head": head,
+        "picture": _picture(figures.heatmap(comparison, layer, head, lang)),
+        "overview": _picture(figures.heads(comparison, lang=lang)),
+    }
+
+
+def _picture(figure) -> str:
+    from surgery import figures
+
+    buffer = io.BytesIO()
+    figures.write(figure, buffer, format="png")
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+
+
+def _versions() -> str:
+    return ", ".join(
+        [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in LIBRARIES)]
+    )
