@@ -410,6 +410,27 @@ TEXTS: dict[str, Words] = {
         "The command line takes one text, not a pair: use the Python code.",
         "命令行只接受单个文本，不接受文本对：请使用 Python 代码。",
     ),
+    # The report
+    "report.title": Words("Attention surgery: report", "注意力手术报告"),
+    "report.plan": Words("Operations", "手术"),
+    "report.no_plan": Words("None: both runs are the same.", "无：两次运行完全相同。"),
+    "report.text": Words("Text and tokens", "文本与词元"),
+    "report.maps": Words("Attention, layer {layer}, head {head}", "注意力，第 {layer} 层第 {head} 头"),
+    "report.maps_alt": Words(
+        "Maps of the attention of layer {layer}, head {head}, for the baseline, operated, and their difference. "
+        "Its numbers are in the table of heads.",
+        "第 {layer} 层第 {head} 头的注意力图，依次为基线、手术后及其差值。数值见各头的表格。",
+    ),
+    "report.overview_alt": Words(
+        "A grid of all heads coloured by divergence. The numbers are in the table of heads.",
+        "按散度着色的所有头的网格。数值见各头的表格。",
+    ),
+    "report.outputs": Words("Outputs", "输出"),
+    "report.heads": Words("Heads", "注意力头"),
+    "report.layers": Words("Layers", "层"),
+    "report.receipt": Words("Receipt", "回执"),
+    "report.code": Words("To repeat this", "重现方法"),
+    "report.made": Words("Made on {date} with {versions}.", "生成于 {date}，使用 {versions}。"),
     # The plan being edited
     "plan.label": Words("Operations, in order", "手术步骤（按顺序）"),
     "plan.empty": Words("No operation yet. Choose one.", "尚无手术。请选择一个。"),

@@ -4,8 +4,8 @@ from ui.markup import render
 SHOWN = 5  # answers before "show all"
 
 
-def outputs(comparison: Comparison, lang: str) -> str:
-    """The answers before and after; the vectors where the model gives no answers; the similarity of two texts."""
+def outputs(comparison: Comparison, lang: str, *, still: bool = False) -> str:
+    """The answers before and after, how far the vectors turned, the similarity of two texts. still: without buttons."""
     both = zip(
         comparison.output["sites"],
         comparison.baseline.predictions,
@@ -23,6 +23,7 @@ def outputs(comparison: Comparison, lang: str) -> str:
         output=comparison.output,
         strip=list(kept),
         similarity=comparison.similarity,
+        still=still,
     )
 
 

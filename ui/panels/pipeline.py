@@ -1,5 +1,5 @@
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -7,72 +7,48 @@ import torch
 from surgery.comparison import Comparison
 from surgery.operation import REGISTRY
 from ui.markup import render
+from ui.panels.heads import most_changed_first
 from ui.panels.receipt import parameters, where
 from ui.texts import t
 
-# stage on the page: the stages of operations that act there
-STAGES = {
-    "positions": ("positions",),
-    "projections": (),
-    "scale": ("scale",),
-    "scores": ("scores",),
-    "mask": ("mask",),
-    "softmax": (),
-    "weights": ("weights",),
-    "values": (),
-    "output": ("output",),
-}
-EQUATIONS = {
-    "positions": "x = E[token] + PE(i)",
-    "projections": "q = x·W_Q,  k = x·W_K",
-    "scale": "q·kᵀ · 1/√d_k",
-    "scores": "s(i, j) = q_i·k_j / √d_k",
-    "mask": "s(i, j) = −∞",
-    "softmax": "a(i, j) = exp s(i, j) / Σ exp s(i, ·)",
-    "weights": "a(i, j) ≥ 0,  Σ_j a(i, j) = 1",
-    "values": "o_i = Σ_j a(i, j) · v_j,  v = x·W_V",
-    "output": "concat(o)·W_O",
-}
 
-# what the axes of each stage's result are; `_shapes` has their lengths
-AXES = {
-    "positions": "hidden",
-    "projections": "heads",
-    "scale": "pairs",
-    "scores": "pairs",
-    "mask": "pairs",
-    "softmax": "pairs",
-    "weights": "pairs",
-    "values": "heads",
-    "output": "hidden",
-}
+@dataclass(frozen=True)
+class Stage:
+    """A stage as the page shows it. axes: what the axes of its result are. acts: the stage of operations that act here."""
 
-
-@dataclass
-class _Stage:
     name: str
     equation: str
     axes: str
-    shape: str
-    operations: list[dict[str, Any]] = field(default_factory=list)
-    rows: list[tuple[str, float | None, float | None]] = field(default_factory=list)
+    acts: str = ""
+
+
+STAGES = (
+    Stage("positions", "x = E[token] + PE(i)", "hidden", acts="positions"),
+    Stage("projections", "q = x·W_Q,  k = x·W_K", "heads"),
+    Stage("scale", "q·kᵀ · 1/√d_k", "pairs", acts="scale"),
+    Stage("scores", "s(i, j) = q_i·k_j / √d_k", "pairs", acts="scores"),
+    Stage("mask", "s(i, j) = −∞", "pairs", acts="mask"),
+    Stage("softmax", "a(i, j) = exp s(i, j) / Σ exp s(i, ·)", "pairs"),
+    Stage("weights", "a(i, j) ≥ 0,  Σ_j a(i, j) = 1", "pairs", acts="weights"),
+    Stage("values", "o_i = Σ_j a(i, j) · v_j,  v = x·W_V", "heads"),
+    Stage("output", "concat(o)·W_O", "hidden", acts="output"),
+)
 
 
 def pipeline(comparison: Comparison, lang: str, layer: int | None = None, head: int | None = None) -> str:
     """The stages of attention with this run's shapes; each opens to show its tensor in one head, both runs."""
     row = _head(comparison, layer, head)
-    shapes = _shapes(comparison)
-    rows = _rows(comparison, row, lang)
+    shapes, rows = _shapes(comparison), _rows(comparison, row, lang)
     stages = [
-        _Stage(
-            name,
-            EQUATIONS[name],
-            AXES[name],
-            shapes[AXES[name]],
-            _operations(comparison, acts, lang),
-            rows.get(name, []),
-        )
-        for name, acts in STAGES.items()
+        {
+            "name": stage.name,
+            "equation": stage.equation,
+            "axes": stage.axes,
+            "shape": shapes[stage.axes],
+            "operations": _operations(comparison, stage.acts, lang),
+            "rows": rows.get(stage.name, []),
+        }
+        for stage in STAGES
     ]
     return render(
         "pipeline",
@@ -92,9 +68,7 @@ def _head(comparison: Comparison, layer: int | None, head: int | None) -> dict[s
         return None
     chosen = heads[(heads["layer"] == layer) & (heads["head"] == head)]
     if chosen.empty:
-        chosen = heads.sort_values("js_divergence", ascending=False, na_position="last", kind="stable").head(
-            1
-        )
+        chosen = most_changed_first(heads)
     return chosen.to_dict("records")[0]
 
 
@@ -103,7 +77,7 @@ def _shapes(comparison: Comparison) -> dict[str, str]:
     return {"hidden": f"({n}, {width})", "heads": f"({heads}, {n}, {d_k})", "pairs": f"({heads}, {n}, {n})"}
 
 
-def _operations(comparison: Comparison, stages: tuple[str, ...], lang: str) -> list[dict[str, Any]]:
+def _operations(comparison: Comparison, acts: str, lang: str) -> list[dict[str, Any]]:
     return [
         {
             "title": REGISTRY[entry["operation"]].title.say(lang),
@@ -112,7 +86,7 @@ def _operations(comparison: Comparison, stages: tuple[str, ...], lang: str) -> l
             "where": where(entry["at"], lang),
         }
         for entry in comparison.receipt
-        if entry["stage"] in stages
+        if entry["stage"] == acts
     ]
 
 
