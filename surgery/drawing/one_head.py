@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from bilingual import Words
 from surgery.comparison import Comparison
 from surgery.drawing import facts, panels, words
+from surgery.drawing.fonts import columns_of
 from surgery.drawing.page import BODY, GREY, INK, SMALL, Page
 
 NUMBERS_UP_TO = 12  # tokens
@@ -108,6 +109,9 @@ class _Sheet:
         for axis in (axes.xaxis, axes.yaxis):
             for i, text in zip(at, axis.get_ticklabels(), strict=True):
                 text.set_color(INK if self.kinds[i] == "word" else GREY)
+        for text, name in zip(axes.get_xticklabels(), names, strict=True):
+            if len(name) == 1 and columns_of(name) == 2:  # a Chinese character stays upright
+                text.set(rotation=0, ha="center", va="top", rotation_mode="default")
         axes.set_xlabel(self.page.say(words.KEY), fontsize=SMALL, color=GREY)
         if with_queries:
             panels.name_upright(axes, self.page.say(words.QUERY), SMALL)

@@ -97,9 +97,12 @@ def said(figure) -> str:
 # --- one head: colours are numbers ------------------------------------------------------------------------
 
 
-def test_both_runs_share_one_scale_and_look_different():  # C33
-    c = made([[0.51, 0.49], [0.49, 0.51]], [[0.98, 0.02], [0.02, 0.98]])
-    figure = figures.heatmap(c, 0, 0)
+FLAT, SHARP = [[0.51, 0.49], [0.49, 0.51]], [[0.98, 0.02], [0.02, 0.98]]
+
+
+@pytest.mark.parametrize("one, other", [(FLAT, SHARP), (SHARP, FLAT)])
+def test_both_runs_share_one_scale_and_look_different(one, other):  # C33
+    figure = figures.heatmap(made(one, other), 0, 0)
     before, after, _ = maps(figure)
     for axes in (before, after):
         assert (axes.images[0].norm.vmin, axes.images[0].norm.vmax) == (0.0, pytest.approx(0.98))
