@@ -248,6 +248,11 @@ def _step_from_word(word: str) -> Step:
     for part in filter(None, values.split(",")):
         key, equals, value = part.partition("=")
         key = key.strip() if equals else (free[0] if free else "")
+        if key in found:
+            raise OperationError(
+                f"{operation.__name__}: {key} is given twice in {word[:60]!r}: give it once.",
+                f"{operation.__name__}：{word[:60]!r} 中 {key} 给了两次：请只给一次。",
+            )
         if key not in free:
             _make(operation, **({key: value} if equals else {part: None}))  # raises, naming the parameters
         free.remove(key)
