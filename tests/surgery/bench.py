@@ -329,3 +329,53 @@ def draws_well(
     assert torch.equal(alone[:, 1], drops[:, 1])  # which heads are selected does not matter
     twice = dropped(specimen.run(operation, operation), 0)
     assert twice.float().mean() > drops.float().mean() + 0.1  # the second one drops others
+
+
+def refuses_dropout(make: Callable) -> None:
+    """p is a probability, seed a whole number that a link can hold."""
+    for p in (-0.1, 1.5, float("nan"), float("inf"), None, "0.5", True):
+        refuses(lambda p=p: make(p, 0), f"p = {p!r}", "0 to 1", error=sg.OperationError)
+    for value in (-1, 2**31, 0.5, None, "1", True):
+        refuses(
+            lambda value=value: make(0.5, value), f"seed = {value!r}", "whole number", error=sg.OperationError
+        )
+
+
+# --- positions ----------------------------------------------------------------------------------------------
+
+
+def placed(kind: str) -> Specimen:
+    """A tiny model whose positions live in a table, in waves, or in a rotation."""
+    return Specimen(kind, bert() if kind == "bert" else encoder(kind))
+
+
+def moves_to(specimen: Specimen, operation, ids: Callable[[int], list[int]]) -> None:
+    """Under `operation` a text of n real tokens is what the model makes of it at positions `ids(n)`, bit for bit.
+
+    The padding of the second row keeps its positions.
+    """
+    rows = [
+        ids(int(n)) + list(range(int(n), specimen.tokens)) for n in specimen.inputs["attention_mask"].sum(1)
+    ]
+    told = {**specimen.inputs, "position_ids": torch.tensor(rows)}
+    for watched in (True, False):
+        seen, expected = specimen.run(operation, watched=watched), specimen.run(watched=watched, inputs=told)
+        assert same(seen, expected)
+
+
+def refuses_parts(operation) -> None:
+    """Positions enter before the first layer: they cannot be changed in one layer or head alone."""
+    specimen = placed("bert")
+    for where in ("L0", "H2", "L0-2.H0-3"):
+        refuses(
+            lambda where=where: specimen.run(operation.at(where)),
+            "whole model",
+            where,
+            error=sg.UnsupportedError,
+        )
+    everything = specimen.run(operation)
+    for where in ("L*", "L0-2", "H0-4", "L0+L1-2"):
+        assert same(specimen.run(operation.at(where)), everything)
+    assert same(specimen.run(operation.at("none")), specimen.run())
+    without = Specimen("without", encoder("none"))
+    refuses(lambda: without.run(operation), "no position encoding", "mask", error=sg.UnsupportedError)

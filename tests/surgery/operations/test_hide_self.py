@@ -1,4 +1,3 @@
-
 import surgery as sg
 from tests import reference
 from tests.reference import picture
