@@ -107,7 +107,8 @@ class Cut:
             allowed = grid.keys.new_ones(1, 1, len(grid.queries), len(grid.keys), dtype=torch.bool)
         for touch in self.touches["mask"]:
             if touch.rows is not None or touch.heads is not None:
-                allowed = allowed.expand(rows, heads, -1, -1).clone()  # masks are shared between layers
+                whole = allowed.expand(rows, heads, len(grid.queries), len(grid.keys))
+                allowed = whole.clone()  # masks are shared between layers
             draw = touch.draw(rows, heads)
             at = Grid(grid.queries, grid.keys, _rows(grid.padding, touch.rows))
             allowed = touch.edit(
