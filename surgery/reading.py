@@ -198,6 +198,12 @@ def _parts(text: Any) -> tuple[str, ...]:
             f"The text has {size} characters; at most {_MOST_CHARACTERS} are read.",
             f"文本有 {size} 个字符；最多读取 {_MOST_CHARACTERS} 个。",
         )
+    half = next((c for part in parts for c in part if "\ud800" <= c <= "\udfff"), None)
+    if half is not None:  # an emoji cut in two, or bytes of another encoding
+        raise TextError(
+            f"The text holds U+{ord(half):04X}, which is no character: remove it, or give the text in UTF-8.",
+            f"文本中有 U+{ord(half):04X}，它不是字符：请删除它，或以 UTF-8 编码给出文本。",
+        )
     if not any(part.strip() for part in parts):
         raise TextError("The text is empty: write at least one word.", "文本为空：请至少写一个词。")
     return parts
