@@ -10,10 +10,8 @@ from models import LoadedModel
 from tests.surgery import bench
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-WORDS = [
-    *SPECIAL,
-    *"the a dog cat man fox bit saw chased ran big red and not who ? . you good bad 你 好 ##s".split(" "),
-]
+_WORDS = "the a dog cat man fox bit saw chased ran big red and not who ? . you good bad 你 好 ##s"
+WORDS = [*SPECIAL, *_WORDS.split()]
 
 
 def word_tokenizer(limit: int = 1000) -> PreTrainedTokenizerFast:
