@@ -9,12 +9,18 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 def arguments() -> argparse.ArgumentParser:
     """The options of `python app.py`."""
-    parser = argparse.ArgumentParser(description="Cut a piece out of a running transformer and see what it was for.")
-    parser.add_argument("--model", default="minilm", help="the model to start with: a name, a hub id or a folder")
+    parser = argparse.ArgumentParser(
+        description="Cut a piece out of a running transformer and see what it was for."
+    )
+    parser.add_argument(
+        "--model", default="minilm", help="the model to start with: a name, a hub id or a folder"
+    )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, mps")
     parser.add_argument("--port", type=int, default=None, help="default: the first free one from 7860")
     parser.add_argument("--share", action="store_true", help="also serve it at a public gradio.live address")
-    parser.add_argument("--public", action="store_true", help="for strangers: only the models on offer (default on a Space)")
+    parser.add_argument(
+        "--public", action="store_true", help="for strangers: only the models on offer (default on a Space)"
+    )
     return parser
 
 

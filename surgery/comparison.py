@@ -120,11 +120,14 @@ class Comparison:
             f"没有保留第 {layer} 层的权重；保留的层：{kept}。请用 capture=[{layer}] 或 'all'。",
         )
 
-    def heatmap(self, layer: int, head: int):
-        """A matplotlib Figure: baseline | operated | difference of one head."""
+    def heatmap(self, layer: int, head: int, lang: str = "en"):
+        """A matplotlib Figure: baseline | operated | difference of one head.
+
+        Raises SelectionError for a head that the model does not have, NotCapturedError for one that was not kept.
+        """
         from surgery import figures
 
-        return figures.heatmap(self, layer, head)
+        return figures.heatmap(self, layer, head, lang)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for strict JSON: what is undefined is None, what is infinite is "infinite"."""
@@ -150,8 +153,8 @@ class Comparison:
             }
         )
 
-    def save(self, folder: str | os.PathLike) -> list[Path]:
-        """Writes comparison.json, plan.json, heads.csv, layers.csv, weights.npz and figures into `folder`.
+    def save(self, folder: str | os.PathLike, lang: str = "en") -> list[Path]:
+        """Writes comparison.json, plan.json, heads.csv, layers.csv, weights.npz and figures (in `lang`) into `folder`.
 
         Nothing is half-written: each file is complete before it gets its name. Returns the paths. Raises OSError.
         """
@@ -174,7 +177,7 @@ class Comparison:
                     layers=np.array(self.baseline.layers),
                     tokens=np.array(self.tokens),
                 )
-            for name, figure in figures.everything(self).items():
+            for name, figure in figures.everything(self, lang).items():
                 figures.write(figure, draft / f"{name}.png")
             return [
                 Path(os.replace(path, folder / path.name) or folder / path.name)

@@ -235,7 +235,8 @@ class Operation:
     def describe(self, lang: str = "en") -> str:
         """Title and parameters on one line."""
         values = ", ".join(f"{name} = {_short(value)}" for name, value in self.values.items())
-        return self.title.say(lang) + (f" ({values})" if values else "")
+        brackets = Words(" ({})", "（{}）").say(lang)
+        return self.title.say(lang) + (brackets.format(values) if values else "")
 
 
 def _short(value: Any) -> str:

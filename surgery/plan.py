@@ -91,7 +91,8 @@ class Plan:
         if not self.steps:
             return Words("no operation", "没有手术").say(lang)
         on = Words(" on ", "，作用于 ").say(lang)
-        return "; ".join(
+        then = Words("; ", "；").say(lang)
+        return then.join(
             step.operation.describe(lang) + ("" if step.selection.everywhere else f"{on}{step.selection}")
             for step in self
         )

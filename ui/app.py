@@ -16,7 +16,15 @@ from ui.layout import Layout
 from ui.link import Setting
 from ui.pool import Pool
 
-SANS = ["system-ui", "-apple-system", "Segoe UI", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", "sans-serif"]
+SANS = [
+    "system-ui",
+    "-apple-system",
+    "Segoe UI",
+    "PingFang SC",
+    "Microsoft YaHei",
+    "Noto Sans CJK SC",
+    "sans-serif",
+]
 MONO = ["ui-monospace", "SF Mono", "Menlo", "Consolas", "monospace"]
 BACK_JS = "() => { window.addEventListener('popstate', () => location.reload()); }"
 AN_HOUR = 3600
@@ -24,11 +32,20 @@ AN_HOUR = 3600
 
 def build(pool: Pool) -> gr.Blocks:
     """The page over the models of `pool`."""
-    with gr.Blocks(title="Attention surgery", fill_width=True, analytics_enabled=False, delete_cache=(AN_HOUR, AN_HOUR)) as demo:
+    with gr.Blocks(
+        title="Attention surgery", fill_width=True, analytics_enabled=False, delete_cache=(AN_HOUR, AN_HOUR)
+    ) as demo:
         page = Layout(pool)
         events = Events(page, pool)
         demo.load(events.on_load, None, events.everything, **MODEL, **PRIVATE, show_progress="hidden")
-        demo.load(events.on_ready, page.lang, [page.badge, page.model], **PRIVATE, show_progress="hidden", concurrency_limit=None)
+        demo.load(
+            events.on_ready,
+            page.lang,
+            [page.badge, page.model],
+            **PRIVATE,
+            show_progress="hidden",
+            concurrency_limit=None,
+        )
         gr.api(_operate_api(pool), api_name="operate", **MODEL)
         gr.api(_models_api(pool), api_name="models")
     return demo
@@ -36,7 +53,13 @@ def build(pool: Pool) -> gr.Blocks:
 
 def _operate_api(pool: Pool) -> Any:
     def operate(
-        text: str, plan: dict, model: str = "minilm", other: str = "", pad_to: int = 0, literal: bool = False, lang: str = "en"
+        text: str,
+        plan: dict,
+        model: str = "minilm",
+        other: str = "",
+        pad_to: int = 0,
+        literal: bool = False,
+        lang: str = "en",
     ) -> dict:
         """Runs `text` without and with `plan` and returns everything measured, as `Comparison.to_dict()` gives it.
 
@@ -46,10 +69,14 @@ def _operate_api(pool: Pool) -> Any:
         """
         try:
             steps = steps_.from_plan(steps_.Plan.from_dict(plan))
-            setting = Setting(text=text, other=other, model=model, steps=steps, pad_to=pad_to, literal=literal)
+            setting = Setting(
+                text=text, other=other, model=model, steps=steps, pad_to=pad_to, literal=literal
+            )
             return operating.operate(pool, setting).comparison.to_dict()
         except SurgeryError as error:
-            raise gr.Error(error.say(lang if lang in ("en", "zh") else "en"), print_exception=False) from error
+            raise gr.Error(
+                error.say(lang if lang in ("en", "zh") else "en"), print_exception=False
+            ) from error
 
     return operate
 
@@ -58,7 +85,7 @@ def _models_api(pool: Pool) -> Any:
     def models(lang: str = "en") -> list[dict]:
         """The models that this server offers: [{"name": ..., "about": ...}]."""
         lang = lang if lang in ("en", "zh") else "en"
-        return [{"name": name, "about": about} for about, name in pool.describe(lang)]
+        return [{"name": name, "about": pool.about(name, lang)} for name in pool.allowed]
 
     return models
 

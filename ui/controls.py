@@ -14,7 +14,9 @@ def choices(lang: str, refused: dict[str, Any] | None = None) -> list[tuple[str,
     refused = refused or {}
     names = sorted(REGISTRY, key=lambda name: (STAGES.index(REGISTRY[name].stage), name))
     mark = t("form.not_here", lang)
-    return [(REGISTRY[name].title.say(lang) + (f" — {mark}" if refused.get(name) else ""), name) for name in names]
+    return [
+        (REGISTRY[name].title.say(lang) + (f" — {mark}" if refused.get(name) else ""), name) for name in names
+    ]
 
 
 class OperationForm:
@@ -22,7 +24,11 @@ class OperationForm:
 
     def __init__(self, step: Step, lang: str = "en"):
         self.name = gr.Dropdown(
-            choices(lang), value=step["operation"], label=t("form.operation", lang), elem_id="operation", filterable=False
+            choices(lang),
+            value=step["operation"],
+            label=t("form.operation", lang),
+            elem_id="operation",
+            filterable=False,
         )
         self.summary = gr.Markdown(_summary(step["operation"], lang), elem_id="summary")
         self.parameters: dict[tuple[str, str], Any] = {

@@ -44,18 +44,31 @@ class Events:
             page.lang, page.text, page.other, page.model, page.pad_to, page.literal,
             page.steps, page.selected, page.view, *self.where,
         ]  # fmt: skip
-        self.editor = [page.steps, page.selected, page.plan, page.where, page.grid, page.problem_plan, *page.form.outputs]
+        self.editor = [
+            page.steps,
+            page.selected,
+            page.plan,
+            page.where,
+            page.grid,
+            page.problem_plan,
+            *page.form.outputs,
+        ]
         self.run_outputs = [*page.results, page.held, page.token, *page.problems.values(), page.badge]
+        self.scratch = tempfile.TemporaryDirectory(prefix="surgery-")  # gone when the server ends
         self._wire()
 
     # --- from the page to a setting and back ------------------------------------------------------------
 
-    def setting(self, lang, text, other, model, pad_to, literal, steps, selected, view, where, *form) -> Setting:
+    def setting(
+        self, lang, text, other, model, pad_to, literal, steps, selected, view, where, *form
+    ) -> Setting:
         """What the page shows, with the controls' values in the selected step."""
         if steps:
             steps = steps_.replace(steps, selected, self.page.form.read(where, *form))
         pad_to = int(pad_to) if pad_to else 0
-        return Setting(text or "", other or "", model or "", steps, selected, pad_to, bool(literal), view or {})
+        return Setting(
+            text or "", other or "", model or "", steps, selected, pad_to, bool(literal), view or {}
+        )
 
     def size(self, model: str) -> tuple[int, int]:
         """Layers and heads of a model that is loaded; of the first model until then."""
@@ -80,7 +93,11 @@ class Events:
     def edit(self, steps: list, selected: int, model: str, lang: str, *, form: bool = True) -> dict:
         """Updates that show the plan with one step selected."""
         page = self.page
-        shown = steps[selected] if steps else steps_.new(presets.PRESETS[presets.FIRST][1].steps[0].operation.name)
+        shown = (
+            steps[selected]
+            if steps
+            else steps_.new(presets.PRESETS[presets.FIRST][1].steps[0].operation.name)
+        )
         updates = {
             page.steps: steps,
             page.selected: selected,
@@ -89,8 +106,12 @@ class Events:
             page.problem_plan: self.complaint(shown, model, lang),
         }
         if form:
-            updates[page.where] = shown["at"]
-            updates |= dict(zip(page.form.outputs, page.form.show(shown, lang, self.refused(model)), strict=True))
+            updates[page.where] = gr.update(
+                value=shown["at"], label=t("form.where", lang), info=t("form.where_info", lang)
+            )
+            updates |= dict(
+                zip(page.form.outputs, page.form.show(shown, lang, self.refused(model)), strict=True)
+            )
         return updates
 
     def grid(self, step: dict, model: str, lang: str) -> HeadGrid:
@@ -102,7 +123,9 @@ class Events:
         except SelectionError:
             cells = frozenset()
         return HeadGrid(
-            value=grid_value(layers, heads, cells), words=grid_words(lang), disabled=t("form.whole", lang) if whole else ""
+            value=grid_value(layers, heads, cells),
+            words=grid_words(lang),
+            disabled=t("form.whole", lang) if whole else "",
         )
 
     def complaint(self, step: dict, model: str, lang: str) -> Any:
@@ -117,28 +140,45 @@ class Events:
 
     # --- running ----------------------------------------------------------------------------------------
 
-    def run(self, lang: str, setting: Setting) -> dict:
-        """Operates and shows the result; an error is said beside its field, and the last result stays."""
+    def run(self, lang: str, setting: Setting, **props: Any) -> dict:
+        """Operates and shows the result; an error is said beside its field, and the last result stays.
+
+        props: of the maps, such as the view.
+        """
         page = self.page
         try:
             done = operating.operate(self.pool, setting)
         except SurgeryError as error:
             return self.say(error, lang)
-        updates = self.show(done, lang)
-        return updates | {place: at.problem("") for place in page.problems.values()} | {page.badge: self.badge(setting.model, lang)}
+        updates = self.show(done, lang, **props)
+        return (
+            updates
+            | {place: at.problem("") for place in page.problems.values()}
+            | {page.badge: self.badge(setting.model, lang)}
+        )
 
     def say(self, error: SurgeryError, lang: str) -> dict:
         """The error beside the field that it is about."""
-        fields = {"TextError": "text", "LoadError": "model", "NotAllowedError": "model", "UnsupportedError": "plan"}
+        fields = {
+            "TextError": "text",
+            "LoadError": "model",
+            "NotAllowedError": "model",
+            "UnsupportedError": "plan",
+        }
         place = fields.get(type(error).__name__, "plan")
-        return {box: at.problem(error.say(lang) if name == place else "") for name, box in self.page.problems.items()}
+        return {
+            box: at.problem(error.say(lang) if name == place else "")
+            for name, box in self.page.problems.items()
+        }
 
-    def show(self, done: operating.Operated, lang: str) -> dict:
+    def show(self, done: operating.Operated, lang: str, **props: Any) -> dict:
         """A result on the page."""
         page = self.page
         html = present.html(done.comparison, done.setting, lang)
         return {
-            page.heat: AttentionView(value=present.heat(done.comparison), words=attention_words(lang)),
+            page.heat: AttentionView(
+                value=present.heat(done.comparison), words=attention_words(lang), **props
+            ),
             **{page.panels[name]: html[name] for name in present.PANELS},
             page.held: done,
             page.token: done.setting.to_token(),
@@ -152,7 +192,10 @@ class Events:
 
     def on_operate(self, lang, *ask):
         setting = self.setting(lang, *ask)
-        return self.run(lang, setting) | {self.page.steps: setting.steps, self.page.plan: panels.plan(setting.steps, setting.selected, lang)}
+        return self.run(lang, setting) | {
+            self.page.steps: setting.steps,
+            self.page.plan: panels.plan(setting.steps, setting.selected, lang),
+        }
 
     def on_preset(self, name, lang, *ask):
         steps = steps_.from_plan(presets.PRESETS[name][1])
@@ -166,7 +209,9 @@ class Events:
 
     def on_model(self, lang, *ask):
         setting = self.setting(lang, *ask)
-        updates = self.run(lang, setting)
+        updates = self.run(lang, setting) | {
+            self.page.model: gr.update(info=self.pool.about(setting.model, lang))
+        }
         if self.pool.ready(setting.model):
             edit = self.edit(setting.steps, setting.selected, setting.model, lang)
             problem = updates[self.page.problem_plan]
@@ -217,10 +262,21 @@ class Events:
 
     def on_open(self, view, event: gr.EventData):
         layer, head = event._data.get("layer"), event._data.get("head")
-        return AttentionView(view={**(view or {}), "layer": layer, "head": head, "average": False, "stamp": str(event._data)})
+        return AttentionView(
+            view={**(view or {}), "layer": layer, "head": head, "average": False, "stamp": str(event._data)}
+        )
 
     def on_lang(self, lang, held, steps, selected, model):
-        return self.labels(lang) | self.edit(steps, selected, model, lang) | self.results_in(lang, held, model)
+        about = {
+            self.page.lang: gr.update(label=t("app.language", lang)),
+            self.page.model: gr.update(label=t("app.model", lang), info=self.pool.about(model, lang)),
+        }
+        return (
+            self.labels(lang)
+            | about
+            | self.edit(steps, selected, model, lang)
+            | self.results_in(lang, held, model)
+        )
 
     def results_in(self, lang: str, held: Any, model: str) -> dict:
         """The result that is on the page, in another language."""
@@ -231,7 +287,9 @@ class Events:
         else:
             html = page.stored[lang]
             ready = self.pool.ready(self.pool.default)
-            state = {page.badge: self.badge(model, lang) if ready else at.badge(t("app.loading", lang), "loading")}
+            state = {
+                page.badge: self.badge(model, lang) if ready else at.badge(t("app.loading", lang), "loading")
+            }
         words = {page.heat: AttentionView(words=attention_words(lang))}
         return words | {page.panels[name]: html[name] for name in present.PANELS} | state
 
@@ -239,38 +297,41 @@ class Events:
         query = dict(request.query_params)
         lang = language(query.get("lang"), request.headers.get("accept-language", ""))
         page = self.page
-        updates: dict = {page.lang: lang}
+        updates: dict = {page.lang: gr.update(value=lang, label=t("app.language", lang))}
         if query.get("s"):
             try:
                 return updates | self.labels(lang) | self.restore(Setting.from_token(query["s"]), lang)
             except SurgeryError as error:
                 updates |= {page.problem_plan: at.problem(error.say(lang))}
         if lang != "en":
-            updates = self.labels(lang) | self.edit(page.first.steps, 0, self.pool.default, lang) | self.results_in(lang, None, self.pool.default) | updates
+            updates = self.on_lang(lang, None, page.first.steps, 0, self.pool.default) | updates
         return updates
 
     def restore(self, setting: Setting, lang: str) -> dict:
         """Everything as a setting says, and its result."""
         page = self.page
-        result = self.run(lang, setting)
+        result = self.run(lang, setting, view=setting.view)
         updates = self.edit(setting.steps, setting.selected, setting.model, lang)
-        if page.held in result:
-            result[page.heat] = AttentionView(
-                value=result[page.heat].value if hasattr(result[page.heat], "value") else None,
-                words=attention_words(lang),
-                view=setting.view,
-            )
-        kept = next((name for name, (_, plan) in presets.PRESETS.items() if steps_.from_plan(plan) == setting.steps), None)
-        return updates | result | {
-            page.text: setting.text,
-            page.other: setting.other,
-            page.model: setting.model,
-            page.pad_to: setting.pad_to,
-            page.literal: setting.literal,
-            page.presets: kept,
-            page.view: setting.view,
-            page.examples: None,
-        }
+        kept = next(
+            (name for name, (_, plan) in presets.PRESETS.items() if steps_.from_plan(plan) == setting.steps),
+            None,
+        )
+        return (
+            updates
+            | result
+            | {
+                page.text: setting.text,
+                page.other: setting.other,
+                page.model: gr.update(
+                    value=setting.model, label=t("app.model", lang), info=self.pool.about(setting.model, lang)
+                ),
+                page.pad_to: setting.pad_to,
+                page.literal: setting.literal,
+                page.presets: kept,
+                page.view: setting.view,
+                page.examples: None,
+            }
+        )
 
     def on_ready(self, lang):
         """Waits until the live model is there and says so."""
@@ -278,12 +339,16 @@ class Events:
         try:
             self.pool.get(self.pool.default)
         except SurgeryError as error:
-            return {page.badge: at.badge(t("app.failed", lang, why=error.say(lang)), "failed"), page.model: gr.update()}
+            return {
+                page.badge: at.badge(t("app.failed", lang, why=error.say(lang)), "failed"),
+                page.model: gr.update(),
+            }
         said = self.badge(self.pool.default, lang)
         if self.pool.problem is not None:
             why = self.pool.problem.say(lang)
             said = at.badge(t("app.fallback", lang, why=why, model=self.pool.default), "failed")
-        return {page.badge: said, page.model: gr.update(value=self.pool.default)}
+        chosen = gr.update(value=self.pool.default, info=self.pool.about(self.pool.default, lang))
+        return {page.badge: said, page.model: chosen if self.pool.problem else gr.update()}
 
     def on_files(self, held, lang, view, *ask):
         """Writes everything about the last result into files of this visitor's own."""
@@ -295,18 +360,22 @@ class Events:
         except SurgeryError as error:
             return {self.page.files: None} | self.say(error, lang)
         comparison = done.comparison
-        folder = Path(tempfile.mkdtemp(prefix="surgery-"))
-        paths = comparison.save(folder)
+        folder = Path(tempfile.mkdtemp(dir=self.scratch.name))
         layer, head = view.get("layer"), view.get("head")
         if layer is None or head is None:
             layer, head = panels.top_head(comparison)
+        figure = figures.heatmap(comparison, layer, head, lang)
         for ending in ("png", "svg"):
-            path = folder / f"heatmap-L{layer}H{head}.{ending}"
-            figures.write(figures.heatmap(comparison, layer, head, lang), path, format=ending)
-            paths.append(path)
-        page = folder / "report.html"
-        page.write_text(report(comparison, lang), encoding="utf-8")
-        return {self.page.files: [str(path) for path in [page, *paths]]}
+            figures.write(figure, folder / f"heatmap_L{layer}_H{head}.{ending}")
+        asked = done.setting
+        options = {
+            "other": asked.other.strip() or None,
+            "pad_to": asked.pad_to or None,
+            "literal": asked.literal,
+        }
+        (folder / "report.html").write_text(report(comparison, lang, **options), encoding="utf-8")
+        comparison.save(folder, lang)
+        return {self.page.files: [str(path) for path in sorted(folder.iterdir())]}
 
     # --- language ---------------------------------------------------------------------------------------
 
@@ -314,9 +383,9 @@ class Events:
         """Every label in one language."""
         page = self.page
         labelled = {
-            page.lang: "app.language", page.examples: "app.examples", page.model: "app.model", page.presets: "app.presets",
+            page.lang: "app.language", page.examples: "app.examples", page.presets: "app.presets",
             page.fine: "app.fine", page.more: "app.more", page.pad_to: "app.pad_to", page.literal: "app.literal",
-            page.files: "app.downloads", page.text: "app.text", page.other: "app.other", page.where: "form.where",
+            page.files: "app.downloads", page.text: "app.text", page.other: "app.other",
         }  # fmt: skip
         valued = {
             page.operate: "app.operate", page.reset: "app.reset", page.add: "form.add",
@@ -325,8 +394,6 @@ class Events:
         more = {
             page.text: {"info": at.text_info(lang)},
             page.other: {"info": t("app.other_info", lang)},
-            page.where: {"info": t("form.where_info", lang)},
-            page.model: {"choices": self.pool.describe(lang), "info": None if self.pool.public else t("app.model_info", lang)},
             page.examples: {"choices": at.example_choices(lang)},
             page.presets: {"choices": at.preset_choices(lang)},
         }
@@ -348,23 +415,44 @@ class Events:
                 page.operate, page.reset, page.add, page.copy, page.make, *page.tabs.values(),
             }
         )  # fmt: skip
-        run = {**MODEL, **PRIVATE, "trigger_mode": "always_last"}
+        run = {
+            **MODEL,
+            **PRIVATE,
+            "trigger_mode": "always_last",
+            "show_progress": "minimal",
+            "show_progress_on": page.badge,
+        }
         edit_inputs = [page.lang, page.model, page.steps, page.selected, *self.where]
         edited = [*self.run_outputs, *self.editor]
 
         gr.on([page.operate.click, page.text.submit], self.on_operate, self.ask, edited, **run)
         page.presets.input(self.on_preset, [page.presets, *self.ask], edited, **run)
-        page.examples.input(self.on_example, [page.examples, *self.ask], [*edited, page.text, page.other], **run)
-        page.model.input(self.on_model, self.ask, edited, **run)
+        page.examples.input(
+            self.on_example, [page.examples, *self.ask], [*edited, page.text, page.other], **run
+        )
+        page.model.input(self.on_model, self.ask, [*edited, page.model], **run)
         page.reset.click(self.on_reset, page.lang, everything, **run)
         page.token.change(None, page.token, None, js=ADDRESS_JS, **PRIVATE)
 
         page.form.name.input(self.on_operation, edit_inputs, self.editor, **QUICK)
-        moved = [box.release if isinstance(box, gr.Slider) else box.input for box in page.form.parameters.values()]
-        gr.on([*moved, page.where.input], self.on_edit, edit_inputs, self.editor, trigger_mode="always_last", **QUICK)
-        page.grid.input(self.on_grid, [page.grid, *edit_inputs], self.editor, trigger_mode="always_last", **QUICK)
+        moved = [
+            box.release if isinstance(box, gr.Slider) else box.input for box in page.form.parameters.values()
+        ]
+        gr.on(
+            [*moved, page.where.input, page.where.submit],
+            self.on_edit,
+            edit_inputs,
+            self.editor,
+            trigger_mode="always_last",
+            **QUICK,
+        )
+        page.grid.input(
+            self.on_grid, [page.grid, *edit_inputs], self.editor, trigger_mode="always_last", **QUICK
+        )
         page.add.click(self.on_add, edit_inputs, self.editor, **QUICK)
-        page.plan.action(self.on_plan, [page.steps, page.selected, page.lang, page.model], self.editor, **QUICK)
+        page.plan.action(
+            self.on_plan, [page.steps, page.selected, page.lang, page.model], self.editor, **QUICK
+        )
 
         page.heat.view_change(
             self.on_view, [page.held, page.lang], [page.view, page.held, page.token, page.panels["pipeline"]],
@@ -372,8 +460,16 @@ class Events:
         )  # fmt: skip
         page.panels["heads"].action(self.on_open, page.view, page.heat, **QUICK)
         page.copy.click(None, page.copy, None, js=COPY_JS, **PRIVATE)
-        page.make.click(self.on_files, [page.held, page.lang, page.view, *self.ask[1:]], [page.files, *page.problems.values()], **MODEL, **PRIVATE)
-        page.lang.input(self.on_lang, [page.lang, page.held, page.steps, page.selected, page.model], everything, **QUICK)
+        page.make.click(
+            self.on_files,
+            [page.held, page.lang, page.view, *self.ask[1:]],
+            [page.files, *page.problems.values()],
+            **MODEL,
+            **PRIVATE,
+        )
+        page.lang.input(
+            self.on_lang, [page.lang, page.held, page.steps, page.selected, page.model], everything, **QUICK
+        )
 
 
 def language(asked: str | None, accepted: str) -> str:

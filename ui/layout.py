@@ -28,7 +28,12 @@ class Layout:
                 self.title = gr.Markdown(title(lang), elem_id="title")
             with gr.Column(scale=2, min_width=200):
                 self.lang = gr.Radio(
-                    LANGUAGE_CHOICES, value=lang, label=t("app.language", lang), elem_id="lang", show_label=False
+                    LANGUAGE_CHOICES,
+                    value=lang,
+                    label=t("app.language", lang),
+                    elem_id="lang",
+                    show_label=False,
+                    container=False,
                 )
         with gr.Row(elem_id="main", equal_height=False):
             with gr.Column(scale=4, min_width=320, elem_id="left"):
@@ -45,25 +50,33 @@ class Layout:
     def _ask(self, lang: str) -> None:
         first = self.first
         self.text = gr.Textbox(
-            first.text, label=t("app.text", lang), info=text_info(lang), lines=2, max_lines=6, elem_id="text"
+            first.text, label=t("app.text", lang), info=text_info(lang), lines=1, max_lines=6, elem_id="text"
         )
         self.problem_text = gr.HTML(elem_classes="problem", visible=False)
-        self.examples = gr.Radio(example_choices(lang), label=t("app.examples", lang), elem_id="examples", elem_classes="pills")
+        self.examples = gr.Radio(
+            example_choices(lang), label=t("app.examples", lang), elem_id="examples", elem_classes="pills"
+        )
         self.model = gr.Dropdown(
-            self.pool.describe(lang),
+            list(self.pool.allowed),
             value=self.pool.default,
             label=t("app.model", lang),
-            info=None if self.pool.public else t("app.model_info", lang),
+            info=self.pool.about(self.pool.default, lang),
             allow_custom_value=not self.pool.public,
             filterable=not self.pool.public,
             elem_id="model",
         )
         self.problem_model = gr.HTML(elem_classes="problem", visible=False)
         self.presets = gr.Radio(
-            preset_choices(lang), value=presets.FIRST, label=t("app.presets", lang), elem_id="presets", elem_classes="pills"
+            preset_choices(lang),
+            value=presets.FIRST,
+            label=t("app.presets", lang),
+            elem_id="presets",
+            elem_classes="pills",
         )
         with gr.Row(elem_id="go"):
-            self.operate = gr.Button(t("app.operate", lang), variant="primary", elem_id="operate", min_width=120)
+            self.operate = gr.Button(
+                t("app.operate", lang), variant="primary", elem_id="operate", min_width=120
+            )
             self.reset = gr.Button(t("app.reset", lang), elem_id="reset", min_width=80)
         self.problem_plan = gr.HTML(elem_classes="problem", visible=False)
 
@@ -73,7 +86,10 @@ class Layout:
             self.plan = Panel(panels.plan(first.steps, 0, lang), elem_id="plan")
             self.form = OperationForm(first.steps[0], lang)
             self.where = gr.Textbox(
-                first.steps[0]["at"], label=t("form.where", lang), info=t("form.where_info", lang), elem_id="where"
+                first.steps[0]["at"],
+                label=t("form.where", lang),
+                info=t("form.where_info", lang),
+                elem_id="where",
             )
             self.grid = HeadGrid(grid_value(6, 12), disabled=t("form.whole", lang), elem_id="grid")
             self.add = gr.Button(t("form.add", lang), size="sm", elem_id="add")

@@ -56,4 +56,3 @@ class Setting:
         steps_.to_plan([{**step, "on": True} for step in setting.steps])  # raises for what is no operation
         setting.selected = min(max(setting.selected, 0), max(len(setting.steps) - 1, 0))
         return setting
-

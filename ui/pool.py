@@ -86,10 +86,9 @@ class Pool:
             while len(self._futures) > MOST:
                 self._futures.popitem(last=False)
 
-    def describe(self, lang: str) -> list[tuple[str, str]]:
-        """(label, name) of the models offered."""
+    def about(self, name: str, lang: str) -> str:
+        """A line on what a model is."""
         from models import available
 
-        known = available()
-        own = Words("your model", "您的模型")
-        return [(f"{name} — {known.get(name, own).say(lang)}", name) for name in self.allowed]
+        known = available().get(name)
+        return known.say(lang) if known else Words("a model of yours", "您自己的模型").say(lang)

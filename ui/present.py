@@ -45,7 +45,10 @@ def html(comparison: Any, setting: Setting, lang: str, view: dict[str, Any] | No
 def pipeline(comparison: Any, lang: str, view: dict[str, Any]) -> str:
     """The pipeline of the head that the maps show."""
     layer, head = view.get("layer"), view.get("head")
-    known = {(row.layer, row.head_number) for row in comparison.heads.rename(columns={"head": "head_number"}).itertuples()}
+    known = {
+        (row.layer, row.head_number)
+        for row in comparison.heads.rename(columns={"head": "head_number"}).itertuples()
+    }
     if (layer, head) not in known:
         layer = head = None
     return panels.pipeline(comparison, lang, layer, head)

@@ -20,7 +20,6 @@ TEXTS: dict[str, Words] = {
     ),
     "app.examples": Words("Examples", "示例"),
     "app.model": Words("Model", "模型"),
-    "app.model_info": Words("A name, a hub id or a local folder.", "名称、hub 上的模型或本地文件夹。"),
     "app.presets": Words("Cut on one click", "一键手术"),
     "app.fine": Words(
         "Fine control: parameters, layers, heads, several operations", "精细控制：参数、层、头、多个操作"

@@ -1,7 +1,12 @@
 import gc
 import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
@@ -111,3 +116,27 @@ def fabricate():
         return weights.astype(np.float32)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def app_url():
+    """The address of `python app.py`, running in a process of its own."""
+    root = Path(__file__).parents[2]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    process = subprocess.Popen([sys.executable, "app.py", "--port", str(port)], cwd=root, env=environment)
+    url = f"http://127.0.0.1:{port}/"
+    try:
+        for _ in range(240):
+            with suppress(OSError), urllib.request.urlopen(url, timeout=2):
+                break
+            assert process.poll() is None, "app.py ended before it served anything"
+            time.sleep(0.25)
+        else:
+            pytest.fail(f"app.py did not answer at {url}")
+        yield url
+    finally:
+        process.terminate()
+        process.wait(20)

@@ -1,0 +1,283 @@
+"""The whole page in Chromium, served by `python app.py` in a process of its own, on the real MiniLM."""
+
+import csv
+import json
+import re
+
+import numpy as np
+import pytest
+
+from models import load
+from surgery import RemovePositions, Temperature, compare
+from tests.ui.conftest import DESKTOP, PHONE
+from ui import presets
+from ui.texts import t
+
+pytestmark = pytest.mark.browser
+
+STAMP = "document.querySelector('#maps .av')?.dataset.stamp"
+FIRST = "The dog bit the man"
+
+
+class Page:
+    """What a visitor does and sees."""
+
+    def __init__(self, visit):
+        self.visit, self.page = visit, visit.page
+        self.page.wait_for_selector("#maps [data-drawn]")
+
+    def ready(self):
+        self.page.wait_for_selector(".badge.ready")
+        return self
+
+    def stamp(self):
+        return self.page.evaluate(STAMP)
+
+    def after(self, act):
+        """Does something and waits for the new figure."""
+        old = self.stamp()
+        act()
+        self.page.wait_for_function(f"old => {STAMP} && {STAMP} !== old", arg=old)
+        return self
+
+    def pill(self, box, name):
+        self.page.locator(f"#{box} label").filter(has=self.page.locator(f"input[value='{name}']")).click()
+
+    def operate(self):
+        self.page.locator("#operate").click()
+
+    def write(self, box, text):
+        self.page.locator(f"#{box} textarea, #{box} input").first.fill(text)
+
+    def open(self, accordion):
+        self.page.locator(f"#{accordion} button").first.click()
+        self.page.wait_for_selector(f"#{accordion} input, #{accordion} textarea")
+
+    def says(self, box, text):
+        self.page.locator(f"#{box}").filter(has_text=text).wait_for()
+
+    def tab(self, name, lang="en"):
+        self.page.get_by_role("tab", name=t(f"tabs.{name}", lang), exact=True).click()
+
+    def text(self, box):
+        return self.page.locator(f"#{box}").inner_text()
+
+
+@pytest.fixture
+def open_page(visit, app_url):
+    def start(path="", **options):
+        return Page(visit(app_url + path, **options))
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return compare(load("minilm"), FIRST, RemovePositions(), other="The man bit the dog")
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_the_first_figure_is_there_without_a_click_and_is_right(
+    open_page, expected, viewport, scheme, locale
+):
+    lang = locale[:2]
+    page = open_page(viewport=viewport, scheme=scheme, locale=locale)
+    page.says("verdict", expected.verdict(lang)[:20])
+    page.says("verdict", "0.979")
+    page.ready()
+    assert page.page.locator("#operate").inner_text() == t("app.operate", lang)
+
+
+def test_the_chinese_page_has_no_english_left(open_page):
+    page = open_page("?lang=zh").ready()
+    page.says("operate", t("app.operate", "zh"))
+    page.open("fine")
+    page.open("more")
+    seen = page.text("left") + page.text("top")
+    allowed = {
+        "English", "CLS", "SEP", "MASK", "hub", "minilm", "MiniLM", "BERT", "T", "d_k", "k", "d", "softmax", "Dropout", "L", "H",
+        "The", "dog", "bit", "the", "man", "x", "E", "token", "all", "L6", "v2", "encoder", "Transformer", "n", "PE", "i",
+    }  # fmt: skip
+    words = set(re.findall(r"[A-Za-z_]+\d*", seen)) - allowed
+    assert {word for word in words if len(word) > 2} == set()
+
+
+def test_a_preset_operates_on_one_click_and_the_numbers_are_those_of_the_library(open_page):
+    page = open_page().ready()
+    page.after(lambda: page.pill("presets", "hot"))
+    wanted = compare(load("minilm"), FIRST, Temperature(4.0), other="The man bit the dog")
+    page.says("verdict", wanted.verdict()[:60])
+    page.says("verdict", f"{wanted.output['sentence_cosine']:.3f}")
+
+
+def test_a_text_of_ones_own_and_the_enter_key(open_page):
+    page = open_page().ready()
+    page.write("text", "my own words")
+    page.page.locator("#text textarea").focus()
+    page.after(lambda: page.page.keyboard.press("Enter"))
+    page.page.locator("#maps summary").last.click()
+    page.page.locator("#maps table").filter(has_text="words").wait_for()
+
+
+def test_where_is_chosen_by_grid_or_by_text_and_each_edits_the_other(open_page):
+    page = open_page().ready()
+    page.after(lambda: page.pill("presets", "scale"))
+    page.open("fine")
+    where = page.page.locator("#where input, #where textarea").first
+    page.page.wait_for_selector(".hg[data-chosen='72']")
+    where.press_sequentially("", delay=0)
+    where.fill("")
+    where.press_sequentially("L0-1.H2,3")
+    page.page.wait_for_selector(".hg[data-chosen='4']")
+    page.page.locator(".hg [role=gridcell]").nth(0).click()
+    page.page.wait_for_function(
+        "document.querySelector('#where input, #where textarea').value.startsWith('L0.H0,')"
+    )
+    page.page.keyboard.press("ArrowRight")
+    page.page.keyboard.press("Space")
+    page.page.wait_for_selector(".hg[data-chosen='6']")
+    page.after(page.operate)
+    page.tab("receipt")
+    page.says("panel-receipt", "6")
+
+
+def test_a_bad_selection_is_said_beside_the_field_and_nothing_is_lost(open_page):
+    page = open_page().ready()
+    page.after(lambda: page.pill("presets", "hot"))
+    verdict = page.text("verdict")
+    page.open("fine")
+    where = page.page.locator("#where input, #where textarea").first
+    where.fill("")
+    where.press_sequentially("L9")
+    page.page.locator(".problem [role=alert]").filter(has_text="layers are 0-5").wait_for()
+    page.operate()
+    page.page.locator(".problem [role=alert]").filter(has_text="layers are 0-5").wait_for()
+    assert page.text("verdict") == verdict
+    where.fill("")
+    where.press_sequentially("L5")
+    page.after(page.operate)
+    assert page.page.locator(".problem [role=alert]").count() == 0
+
+
+def test_operations_stack_can_be_switched_off_and_removed(open_page):
+    page = open_page().ready()
+    page.after(lambda: page.pill("presets", "causal"))
+    page.open("fine")
+    page.page.locator("#add").click()
+    page.says("plan", "2")
+    page.after(page.operate)
+    both = page.text("verdict")
+    assert both.count(";") or "temperature" in both.lower()
+    page.page.locator("#plan [data-action*='toggle']").nth(1).click()
+    page.after(page.operate)
+    assert "Causal mask" in page.text("verdict")
+    page.page.locator("#plan [data-action*='remove']").nth(0).click()
+    page.page.wait_for_function("document.querySelectorAll('#plan [data-action*=remove]').length === 1")
+
+
+def test_a_link_restores_everything_in_a_new_browser(open_page, app_url):
+    page = open_page().ready()
+    page.write("text", "Time flies like an arrow")
+    page.after(lambda: page.pill("presets", "local"))
+    page.page.wait_for_function("location.search.includes('s=')")
+    wanted, link = page.text("verdict"), page.page.url
+    other = open_page(link.removeprefix(app_url)).ready()
+    other.says("verdict", wanted.splitlines()[0][:50])
+    assert other.page.locator("#text textarea").input_value() == "Time flies like an arrow"
+    assert other.page.locator("#presets input[value='local']").is_checked()
+
+
+def test_a_broken_link_is_said_and_the_page_works(open_page):
+    page = open_page("?s=AAAA").ready()
+    page.page.locator(".problem [role=alert]").filter(has_text="link cannot be read").wait_for()
+    page.after(lambda: page.pill("presets", "hot"))
+
+
+def test_back_and_forward_go_through_what_was_done(open_page):
+    page = open_page().ready()
+    page.after(lambda: page.pill("presets", "hot"))
+    page.page.wait_for_function("location.search.includes('s=')")
+    first = page.page.url
+    page.after(lambda: page.pill("presets", "causal"))
+    page.page.wait_for_function("old => location.href !== old", arg=first)
+    page.page.go_back()
+    page.says("verdict", presets.PRESETS["hot"][1].describe()[:30])
+    page.page.go_forward()
+    page.says("verdict", presets.PRESETS["causal"][1].describe()[:10])
+
+
+def test_the_language_can_be_switched_midway_and_values_stay(open_page):
+    page = open_page().ready()
+    page.write("text", "Colourless green ideas")
+    page.after(lambda: page.pill("presets", "cold"))
+    page.pill("lang", "zh")
+    page.says("operate", t("app.operate", "zh"))
+    page.says("verdict", "注意力")
+    assert page.page.locator("#text textarea").input_value() == "Colourless green ideas"
+    page.pill("lang", "en")
+    page.says("operate", t("app.operate", "en"))
+
+
+def test_downloads_are_complete_and_readable(open_page, tmp_path):
+    page = open_page().ready()
+    page.after(lambda: page.pill("presets", "hot"))
+    page.tab("share")
+    page.page.locator("#make-files").click()
+    page.page.wait_for_selector("#files a[download], #files a[href]")
+    found = {}
+    for link in page.page.locator("#files a").all():
+        with page.page.expect_download() as waiting:
+            link.click()
+        path = tmp_path / waiting.value.suggested_filename
+        waiting.value.save_as(path)
+        found[path.name] = path
+    wanted = compare(load("minilm"), FIRST, Temperature(4.0), other="The man bit the dog")
+    data = json.loads(found["comparison.json"].read_text())
+    assert data["verdict"]["en"] == wanted.verdict()
+    assert np.array_equal(np.load(found["weights.npz"])["operated"], wanted.operated.weights.numpy())
+    assert len(list(csv.DictReader(found["heads.csv"].open()))) == 72
+    assert found["report.html"].read_text().startswith("<!doctype html>")
+    assert any(name.endswith(".svg") for name in found) and any(name.endswith(".png") for name in found)
+
+
+def test_operating_needs_fewer_than_fifteen_tab_presses(open_page):
+    page = open_page().ready()
+    for _ in range(14):
+        page.page.keyboard.press("Tab")
+        if page.page.evaluate("document.activeElement.matches(\"#presets input[value='scale']\")"):
+            break
+    page.after(lambda: page.page.keyboard.press("Space"))
+
+
+def test_hostile_text_becomes_text_everywhere(open_page):
+    hostile = "<script>window.hit=1</script> <img src=x onerror=window.hit=1> **x** | $\\frac$ \u202e"
+    page = open_page().ready()
+    page.write("text", hostile)
+    page.after(page.operate)
+    for name in ("outputs", "heads", "layers", "receipt", "pipeline", "code"):
+        page.tab(name)
+    assert page.page.evaluate("window.hit") is None
+    assert page.page.locator("#right img[src='x'], #right script").count() == 0
+
+
+def test_an_empty_text_and_an_unknown_model_are_said_in_the_readers_language(open_page):
+    page = open_page("?lang=zh").ready()
+    page.says("operate", t("app.operate", "zh"))
+    page.write("text", "   ")
+    page.operate()
+    page.page.locator(".problem [role=alert]").filter(has_text="文本为空").wait_for()
+    page.write("text", "hello")
+    page.after(page.operate)
+
+
+def test_another_model_brings_its_own_layers_and_says_that_it_is_untrained(open_page):
+    page = open_page().ready()
+    page.page.locator("#model input").click()
+    page.page.locator("[role=option]").filter(has_text="encoder").first.click()
+    page.page.wait_for_function(
+        f"JSON.stringify({STAMP}) && document.querySelector('#verdict').innerText.includes('ntrained')"
+    )
+    page.open("fine")
+    page.page.wait_for_function("document.querySelectorAll('.hg [role=gridcell]').length === 8")
