@@ -100,7 +100,8 @@ def change(before: Site, after: Site, real: Tensor, separators: Tensor) -> dict[
         w = seen.weights
         found[f"entropy_{name}"] = metrics.mean(metrics.entropy(w), keep)
         for where, offset in (("diagonal", 0), ("previous", -1), ("next", 1)):
-            found[f"{where}_{name}"] = metrics.mean(metrics.mass_at_offset(w, offset), keep)
+            there = keep & real.roll(-offset, dims=1)[:, None, :]  # padding is nobody's neighbour
+            found[f"{where}_{name}"] = metrics.mean(metrics.mass_at_offset(w, offset), there)
         found[f"first_{name}"] = metrics.mean(metrics.mass_on(w, first[:, None, :]), keep)
         found[f"separators_{name}"] = metrics.mean(metrics.mass_on(w, separators[:, None, :]), keep)
         found[f"distance_{name}"] = metrics.mean(metrics.attention_distance(w), keep)
