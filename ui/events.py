@@ -458,7 +458,8 @@ class Events:
             self.on_view, [page.held, page.lang], [page.view, page.held, page.token, page.panels["pipeline"]],
             trigger_mode="always_last", **QUICK,
         )  # fmt: skip
-        page.panels["heads"].action(self.on_open, page.view, page.heat, **QUICK)
+        for name in ("heads", "verdict"):
+            page.panels[name].action(self.on_open, page.view, page.heat, **QUICK)
         page.copy.click(None, page.copy, None, js=COPY_JS, **PRIVATE)
         page.make.click(
             self.on_files,
