@@ -284,6 +284,11 @@ class Scope:
         return moved
 
     @property
+    def acts(self) -> bool:
+        """Whether any operation touches anything."""
+        return bool(self._checks)
+
+    @property
     def moves_positions(self) -> bool:
         return bool(self._positions)
 
@@ -424,8 +429,23 @@ def _before_forward(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> No
     mask = mask if isinstance(mask, torch.Tensor) and mask.dim() == 2 else None
     cache = given.get("past_key_values") or given.get("cache")
     cached = cache.get_seq_length() if cache else 0
-    for scope in _scopes(_admitted.get(model)):
+    scopes = _scopes(_admitted.get(model))
+    if any(scope.acts for scope in scopes) and torch.is_grad_enabled() and model.training:
+        _refuse_checkpointing(model)
+    for scope in scopes:
         scope.begin(rows, tokens, cached, mask)
+
+
+def _refuse_checkpointing(model: nn.Module) -> None:
+    """Checkpointing runs layers again during backward(): outside the scope, or with other random draws."""
+    if getattr(model, "is_gradient_checkpointing", False):
+        name = type(model).__name__
+        raise UnsupportedError(
+            f"{name} recomputes its layers in backward() (gradient checkpointing), where no surgery is open: "
+            "turn it off with model.gradient_checkpointing_disable().",
+            f"{name} 在 backward() 中重新计算各层（梯度检查点），那时手术并未打开："
+            "请用 model.gradient_checkpointing_disable() 关闭。",
+        )
 
 
 def _after_positions(module: nn.Module, args: tuple, kwargs: dict[str, Any], encoded: Any) -> Any:
