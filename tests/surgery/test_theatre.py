@@ -445,6 +445,18 @@ def test_training_under_surgery(implementation):
         assert layer.attention.self.query.weight.grad.abs().sum() > 0
 
 
+def test_layers_that_backward_runs_again_are_refused():
+    model, inputs = bench.bert().train(), bench.batch()
+    sg.admit(model)
+    for module in model.modules():
+        if hasattr(module, "gradient_checkpointing"):
+            module.gradient_checkpointing = True
+    with sg.operate(model, sg.CausalMask()):
+        bench.refuses(lambda: model(**inputs), "checkpointing", "disable", error=sg.UnsupportedError)
+        hidden(model, inputs)  # without gradients nothing is run again
+    assert model.is_gradient_checkpointing
+
+
 def test_admitting_a_model_in_training_leaves_its_mode():
     model = bench.bert().train()
     model.encoder.layer[1].eval()
