@@ -438,7 +438,7 @@ def _before_forward(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> No
 
 def _refuse_checkpointing(model: nn.Module) -> None:
     """Checkpointing runs layers again during backward(): outside the scope, or with other random draws."""
-    if getattr(model, "is_gradient_checkpointing", False):
+    if any(getattr(module, "gradient_checkpointing", False) for module in model.modules()):
         name = type(model).__name__
         raise UnsupportedError(
             f"{name} recomputes its layers in backward() (gradient checkpointing), where no surgery is open: "
