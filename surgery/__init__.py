@@ -1,23 +1,54 @@
 """Surgery on the attention of a running transformer.
 
-import surgery as sg
-from models import load
+    import surgery as sg
+    from models import load
 
-c = sg.compare(load("minilm"), "The dog bit the man", sg.DropScaling().at("L0-3.H1,5"))
-print(c.verdict())
+    c = sg.compare(load("minilm"), "The dog bit the man", sg.DropScaling().at("L0-3.H1,5"))
+    print(c.verdict())
+
+Operations, selections and plans are here at once; what needs torch is imported when it is first asked for.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from bilingual import SurgeryError, Words
-from surgery.anatomy import UnsupportedError
-from surgery.compare import CaptureError, compare
-from surgery.comparison import Comparison, NotCapturedError, Run
 from surgery.operation import REGISTRY, STAGES, Grid, Operation, OperationError, Parameter, Step, parameter
 from surgery.operations import *  # noqa: F403
 from surgery.operations import __all__ as _operations
 from surgery.plan import Plan, PlanError
-from surgery.reading import TextError
 from surgery.selection import Selection, SelectionError
-from surgery.theatre import ScopeError, admit, operate, refusals, support
+
+if TYPE_CHECKING:
+    from surgery.anatomy import UnsupportedError
+    from surgery.comparison import Comparison, NotCapturedError, Run
+    from surgery.flow import CaptureError, compare
+    from surgery.reading import TextError
+    from surgery.theatre import ScopeError, admit, operate, refusals, support
+
+_LATER = {
+    "UnsupportedError": "anatomy",
+    "Comparison": "comparison",
+    "NotCapturedError": "comparison",
+    "Run": "comparison",
+    "CaptureError": "flow",
+    "compare": "flow",
+    "TextError": "reading",
+    "ScopeError": "theatre",
+    "admit": "theatre",
+    "operate": "theatre",
+    "refusals": "theatre",
+    "support": "theatre",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"surgery.{_LATER[name]}"), name)
+    globals()[name] = value
+    return value
+
 
 __all__ = [
     "REGISTRY",

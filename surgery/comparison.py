@@ -110,6 +110,19 @@ class Comparison:
 
         return verdict(self).say(lang)
 
+    @property
+    def top_head(self) -> tuple[int, int] | None:
+        """The captured (layer, head) with the largest Jensen-Shannon divergence; None if no head was captured."""
+        if self.heads.empty:
+            return None
+        top = self.heads.loc[self.heads["js_divergence"].fillna(-1.0).idxmax()]
+        return int(top["layer"]), int(top["head"])
+
+    def head(self, layer: int, head: int) -> pd.Series:
+        """The row of `heads` of one captured head."""
+        found = self.heads[(self.heads["layer"] == layer) & (self.heads["head"] == head)]
+        return found.iloc[0]
+
     def layer(self, layer: int) -> int:
         """Where a captured layer stands in `weights`. Raises NotCapturedError."""
         if layer in self.baseline.layers:

@@ -23,7 +23,7 @@ def everything(comparison: Comparison, lang: str = "en") -> dict[str, Figure]:
         found["entropy"] = entropy(comparison, lang)
     if comparison.baseline.weights is not None:
         found |= {f"all_heads_{which}": all_heads(comparison, which, lang) for which in WHICH}
-        layer, head = _most_changed(comparison)
+        layer, head = comparison.top_head
         found[f"heatmap_L{layer}_H{head}"] = heatmap(comparison, layer, head, lang)
     return found
 
@@ -36,10 +36,3 @@ def write(
         format = "svg" if str(getattr(path, "name", path)).lower().endswith(".svg") else "png"
     literal(figure)  # also what was added to the figure since
     figure.savefig(path, format=format, dpi=dpi, facecolor="white", edgecolor="none")
-
-
-def _most_changed(comparison: Comparison) -> tuple[int, int]:
-    """Where most attention moved; the first captured head if none did."""
-    moved = comparison.heads["total_variation"].fillna(0.0)
-    top = comparison.heads.loc[moved.idxmax()]
-    return int(top["layer"]), int(top["head"])

@@ -37,13 +37,14 @@ def _attention(comparison: Comparison) -> Words:
     heads = comparison.heads
     if heads.empty or heads["total_variation"].isna().all():
         return Words("", "")
-    moved, top = heads["total_variation"].mean(), heads.loc[heads["total_variation"].idxmax()]
-    if top["total_variation"] == 0:
+    moved = heads["total_variation"].mean()
+    if heads["total_variation"].max() == 0:
         return Words("no attention weight moved; ", "注意力权重没有移动；")
-    layer, head, most = int(top["layer"]), int(top["head"]), top["total_variation"]
+    layer, head = comparison.top_head
+    share = comparison.head(layer, head)["total_variation"]
     return Words(
-        f"{moved:.0%} of the attention moved on average, most in layer {layer} head {head} ({most:.0%}); ",
-        f"平均有 {moved:.0%} 的注意力移动，第 {layer} 层第 {head} 头最多（{most:.0%}）；",
+        f"{moved:.0%} of the attention moved on average; layer {layer} head {head} changed most ({share:.0%}); ",
+        f"平均有 {moved:.0%} 的注意力移动，第 {layer} 层第 {head} 头变化最大（{share:.0%}）；",
     )
 
 

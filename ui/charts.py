@@ -1,12 +1,16 @@
 """Small pictures as inline SVG: colours come from the page, the numbers stand in a table beside them."""
 
+from __future__ import annotations
+
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from surgery.comparison import Comparison
 from ui.markup import render
+
+if TYPE_CHECKING:
+    from surgery.comparison import Comparison
 
 DRIFT = {"cosine": 1.0, "relative_l2": 0.0, "cka": 1.0}  # measure: its value where nothing changed
 WIDTH, HEIGHT = 200, 84  # of the drawing area of a drift chart

@@ -363,7 +363,7 @@ class Events:
         folder = Path(tempfile.mkdtemp(dir=self.scratch.name))
         layer, head = view.get("layer"), view.get("head")
         if layer is None or head is None:
-            layer, head = panels.top_head(comparison)
+            layer, head = comparison.top_head
         figure = figures.heatmap(comparison, layer, head, lang)
         for ending in ("png", "svg"):
             figures.write(figure, folder / f"heatmap_L{layer}_H{head}.{ending}")

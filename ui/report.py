@@ -1,16 +1,21 @@
+from __future__ import annotations
+
 import base64
 import io
 import platform
 from datetime import datetime
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from surgery.comparison import Comparison
-from surgery.reading import Text
 from ui import panels
 from ui.component import static_text
 from ui.markup import render
+
+if TYPE_CHECKING:
+    from surgery.comparison import Comparison
+    from surgery.reading import Text
 
 LIBRARIES = ("torch", "transformers")
 
@@ -59,7 +64,7 @@ def _maps(comparison: Comparison, lang: str) -> dict | None:
         return None
     from surgery import figures
 
-    layer, head = panels.top_head(comparison)
+    layer, head = comparison.top_head
     return {
         "layer": layer,
         "head": head,

@@ -181,7 +181,7 @@ TEXTS: dict[str, Words] = {
     # The verdict
     "verdict.label": Words("What happened", "结果"),
     "verdict.moved": Words("attention moved", "注意力移动"),
-    "verdict.moved_most": Words("on average; at most {share}, in", "平均值；最多 {share}，在"),
+    "verdict.moved_most": Words("on average; {share} in", "平均值；其中 {share} 在"),
     "verdict.sentence": Words("sentence cosine", "句向量余弦"),
     "verdict.tokens": Words("tokens on average {cosine}", "词元平均 {cosine}"),
     "verdict.answer": Words("answer", "答案"),

@@ -364,7 +364,7 @@ def test_heads_are_all_there_the_most_changed_first(bare):
     page = Page(html)
     assert len(page.of("tr", class_="pn-extra")) == 72 - 24
     assert [e[2].strip() for e in page.of("th", aria_sort="descending")] == ["JS divergence"]
-    assert panels.top_head(bare) == (ordered.iloc[0]["layer"], ordered.iloc[0]["head"])
+    assert bare.top_head == (ordered.iloc[0]["layer"], ordered.iloc[0]["head"])
 
 
 def test_what_is_undefined_is_a_dash(closed):
@@ -465,7 +465,7 @@ def test_a_stage_shows_its_tensor_in_the_chosen_head(bare, layer, head, factor):
 
 
 def test_the_pipeline_opens_on_the_head_that_changed_most(bare):
-    layer, head = panels.top_head(bare)
+    layer, head = bare.top_head
     assert f"layer {layer}, head {head}." in panels.pipeline(bare, "en")
     assert (
         panels.pipeline(bare, "en")

@@ -1,7 +1,7 @@
 """What the app shows beside the maps: pure functions (comparison, lang) -> HTML, for a `ui.panel.Panel`."""
 
 from ui.panels.code import code
-from ui.panels.heads import heads, top_head
+from ui.panels.heads import heads
 from ui.panels.layers import layers
 from ui.panels.outputs import outputs
 from ui.panels.pipeline import pipeline
@@ -9,4 +9,4 @@ from ui.panels.plan import plan
 from ui.panels.receipt import receipt
 from ui.panels.verdict import verdict
 
-__all__ = ["code", "heads", "layers", "outputs", "pipeline", "plan", "receipt", "top_head", "verdict"]
+__all__ = ["code", "heads", "layers", "outputs", "pipeline", "plan", "receipt", "verdict"]

@@ -1,9 +1,14 @@
+from __future__ import annotations
+
 import shlex
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from surgery.plan import Plan
-from surgery.reading import Text
 from ui.markup import render
+
+if TYPE_CHECKING:
+    from surgery.reading import Text
 
 
 def code(

@@ -1,8 +1,14 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import pandas as pd
 
-from surgery.comparison import Comparison
 from ui import charts
 from ui.markup import render
+
+if TYPE_CHECKING:
+    from surgery.comparison import Comparison
 
 SHOWN = 24  # rows before "show all"
 PAIRS = {  # column: (measure in Comparison.heads, decimals)
@@ -36,9 +42,3 @@ def heads(comparison: Comparison, lang: str, *, still: bool = False) -> str:
 def most_changed_first(table: pd.DataFrame) -> pd.DataFrame:
     """The heads by divergence, the undefined ones last."""
     return table.sort_values("js_divergence", ascending=False, na_position="last", kind="stable")
-
-
-def top_head(comparison: Comparison) -> tuple[int, int]:
-    """(layer, head) of the captured head that changed most, the first one where none did."""
-    top = most_changed_first(comparison.heads).iloc[0]
-    return int(top["layer"]), int(top["head"])

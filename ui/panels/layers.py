@@ -1,6 +1,12 @@
-from surgery.comparison import Comparison
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ui import charts
 from ui.markup import render
+
+if TYPE_CHECKING:
+    from surgery.comparison import Comparison
 
 
 def layers(comparison: Comparison, lang: str) -> str:

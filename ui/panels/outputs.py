@@ -1,5 +1,11 @@
-from surgery.comparison import Comparison
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ui.markup import render
+
+if TYPE_CHECKING:
+    from surgery.comparison import Comparison
 
 SHOWN = 5  # answers before "show all"
 

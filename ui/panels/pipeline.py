@@ -1,15 +1,17 @@
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from surgery.comparison import Comparison
 from surgery.operation import REGISTRY
 from ui.markup import render
 from ui.panels.heads import most_changed_first
 from ui.panels.receipt import parameters, where
 from ui.texts import t
+
+if TYPE_CHECKING:
+    from surgery.comparison import Comparison
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,8 @@ def _head_rows(comparison: Comparison, row: dict[str, Any], lang: str) -> dict[s
 
 def _factor(comparison: Comparison, layer: int, head: int) -> float:
     """What the operated run multiplies q·kᵀ by in one head."""
+    import torch  # the page is laid out before torch is loaded
+
     scaling, temperature = torch.tensor(comparison.d_k**-0.5).double(), torch.tensor(1.0).double()
     for step in comparison.plan:
         cells = step.selection.cells(len(comparison.layers) - 1, comparison.heads_per_layer)

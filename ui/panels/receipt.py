@@ -1,10 +1,14 @@
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from bilingual import Words
-from surgery.comparison import Comparison
 from surgery.operation import Operation, known
 from ui.markup import render
 from ui.texts import t
+
+if TYPE_CHECKING:
+    from surgery.comparison import Comparison
 
 MEASURES = ("scores", "weights", "output", "result")
 

@@ -1,9 +1,14 @@
-import re
+from __future__ import annotations
 
-from surgery.comparison import Comparison
+import re
+from typing import TYPE_CHECKING
+
 from ui.markup import render
 from ui.numbers import number, percent
 from ui.texts import t
+
+if TYPE_CHECKING:
+    from surgery.comparison import Comparison
 
 MOST = 3  # heads to name
 
@@ -30,12 +35,12 @@ def _attention(comparison: Comparison) -> dict | None:
     heads = comparison.heads
     if heads.empty or heads["total_variation"].isna().all():
         return None
-    top = heads.loc[heads["total_variation"].idxmax()]
+    place = comparison.top_head
     changed = heads[heads["js_divergence"] > 0].nlargest(MOST, "js_divergence")
     return {
         "moved": heads["total_variation"].mean(),
-        "most": top["total_variation"],
-        "place": (int(top["layer"]), int(top["head"])),
+        "most": comparison.head(*place)["total_variation"],
+        "place": place,
         "changed": [(int(row["layer"]), int(row["head"])) for _, row in changed.iterrows()],
     }
 
