@@ -90,11 +90,24 @@ def _models_api(pool: Pool) -> Any:
     return models
 
 
+def theme() -> gr.themes.Base:
+    """Gradio's own look with the reader's fonts, and colours that can be read (contrast 4.5 or more)."""
+    base = gr.themes.Default(font=SANS, font_mono=MONO, primary_hue="teal", neutral_hue="slate")
+    return base.set(
+        body_text_color_subdued="*neutral_600",
+        block_info_text_color="*neutral_600",
+        button_primary_background_fill="*primary_700",
+        button_primary_background_fill_hover="*primary_800",
+        button_primary_background_fill_dark="*primary_700",
+        button_primary_background_fill_hover_dark="*primary_600",
+    )
+
+
 def serve(demo: gr.Blocks, **options: Any) -> Any:
     """Launches the page; `options` are those of `gr.Blocks.launch`."""
     demo.queue(max_size=64)
     return demo.launch(
-        theme=gr.themes.Default(font=SANS, font_mono=MONO, primary_hue="teal", neutral_hue="slate"),
+        theme=theme(),
         css=static_text("app.css"),
         js=BACK_JS,
         footer_links=["api"],

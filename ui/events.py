@@ -358,7 +358,7 @@ class Events:
         try:
             done = held or operating.operate(self.pool, self.setting(lang, *ask))
         except SurgeryError as error:
-            return {self.page.files: None} | self.say(error, lang)
+            return self.say(error, lang)
         comparison = done.comparison
         folder = Path(tempfile.mkdtemp(dir=self.scratch.name))
         layer, head = view.get("layer"), view.get("head")
@@ -375,7 +375,9 @@ class Events:
         }
         (folder / "report.html").write_text(report(comparison, lang, **options), encoding="utf-8")
         comparison.save(folder, lang)
-        return {self.page.files: [str(path) for path in sorted(folder.iterdir())]}
+        return {
+            self.page.files: gr.update(value=[str(path) for path in sorted(folder.iterdir())], visible=True)
+        }
 
     # --- language ---------------------------------------------------------------------------------------
 

@@ -113,7 +113,9 @@ class Layout:
             with gr.Tab(t("tabs.share", lang), id="share", render_children=True) as self.tabs["share"]:
                 self.copy = gr.Button(t("app.copy_link", lang), elem_id="copy-link")
                 self.make = gr.Button(t("app.files", lang), elem_id="make-files")
-                self.files = gr.Files(label=t("app.downloads", lang), interactive=False, elem_id="files")
+                self.files = gr.Files(
+                    label=t("app.downloads", lang), interactive=False, visible=False, elem_id="files"
+                )
 
     @property
     def results(self) -> list[Any]:

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 from models import load
 from surgery import RemovePositions, Temperature, compare
@@ -283,3 +284,19 @@ def test_another_model_brings_its_own_layers_and_says_that_it_is_untrained(open_
     )
     page.open("fine")
     page.page.wait_for_function("document.querySelectorAll('.hg [role=gridcell]').length === 8")
+
+
+@pytest.mark.parametrize(
+    "viewport, scheme, lang", [(DESKTOP, "light", "en"), (PHONE, "dark", "zh")], ids=["desktop", "phone"]
+)
+def test_axe_finds_nothing_serious(open_page, viewport, scheme, lang):
+    page = open_page(f"?lang={lang}", viewport=viewport, scheme=scheme).ready()
+    page.open("fine")
+    page.open("more")
+    found = []
+    for tab in page.page.get_by_role("tab").all():
+        tab.click()
+        result = Axe().run(page.page)
+        found += [v for v in result.response["violations"] if v["impact"] in ("serious", "critical")]
+    said = {(v["id"], node["html"][:160]) for v in found for node in v["nodes"]}
+    assert said == set()
