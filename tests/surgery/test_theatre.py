@@ -218,6 +218,21 @@ def test_an_exception_in_forward_leaves_the_model_as_it_was(subject):
         raise KeyboardInterrupt
 
 
+def test_a_call_that_broke_off_does_not_shift_the_layers_of_the_next_one():
+    """ALBERT calls one module for all its layers: the calls are counted from the start of each forward pass."""
+    model, inputs = relative("Albert"), bench.batch(padded=False)
+    plan = sg.AblateHead().at("L2.H3")
+    with torch.no_grad(), sg.operate(model, plan):
+        expected = model(**inputs).last_hidden_state
+    layer = model.encoder.albert_layer_groups[0].albert_layers[0]
+    with torch.no_grad(), sg.operate(model, plan):
+        hook = layer.register_forward_hook(lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            model(**inputs)
+        hook.remove()
+        assert torch.equal(model(**inputs).last_hidden_state, expected)
+
+
 def test_an_inner_scope_comes_after_the_outer_one(subject):
     model, inputs, expected = subject
     outer, inner = (
@@ -565,6 +580,15 @@ def test_models_that_surgery_cannot_reach_are_refused_with_a_list_of_those_it_ca
             error=sg.UnsupportedError,
         )
     assert model.config._attn_implementation == before and not model._forward_pre_hooks
+
+
+def test_layers_that_differ_are_refused_and_the_model_is_left_as_it_was():
+    model, inputs = bench.bert(), bench.batch()
+    model.encoder.layer[1].attention.self.scaling = 0.1
+    expected = hidden(model, inputs)
+    bench.refuses(lambda: sg.admit(model), "differ", "scale", error=sg.UnsupportedError)
+    assert model.config._attn_implementation == "sdpa" and not model._forward_pre_hooks
+    assert torch.equal(hidden(model, inputs), expected)
 
 
 def test_support_names_what_a_model_lacks_and_what_instead():

@@ -59,6 +59,13 @@ def test_roberta_counts_from_the_row_after_its_padding():
         expected = model(**inputs, position_ids=at + 10).last_hidden_state
         with sg.operate(model, sg.ShiftPositions(10)):  # to row 22, the last one
             assert torch.equal(model(**inputs).last_hidden_state, expected)
+        padded = {**bench.batch(), "input_ids": inputs["input_ids"].clone()}
+        padded["input_ids"][1, bench.SHORT :] = (
+            1  # padding keeps its own row of the table, which no token may take
+        )
+        with sg.operate(model, sg.ShiftPositions(10)):
+            found = model(**padded).last_hidden_state[0]
+        assert torch.equal(found, expected[0])
         for offset, beyond in ((-1, 1), (11, 23)):
             with sg.operate(model, sg.ShiftPositions(offset)):
                 bench.refuses(
