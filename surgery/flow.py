@@ -13,14 +13,12 @@ import torch
 from torch import Tensor
 
 from bilingual import SurgeryError, Words
-from surgery import metrics, theatre
+from surgery import answers, metrics, theatre
 from surgery.capture import Keep, Stream, change
 from surgery.comparison import UNCHANGED, Comparison, Run, heads_table, layers_table
 from surgery.operation import Operation, Step
 from surgery.plan import Plan
 from surgery.reading import Reading, Text, batch, read
-
-TOP = 10
 
 
 class CaptureError(SurgeryError):
@@ -67,6 +65,10 @@ class _Outcome:
 
     hidden: Tensor
     logits: Tensor | None
+
+    def end(self, row: int) -> tuple[Tensor, Tensor | None]:
+        """The last hidden state and the logits of one row."""
+        return self.hidden[-1, row], None if self.logits is None else self.logits[row]
 
 
 class _Surgery:
@@ -145,7 +147,7 @@ class _Surgery:
         """One comparison for each of the first `count` texts; a last text, if any, is the other one."""
         baseline, operated, changes, kept = self._against(Plan(), None, self.plan)
         receipts = self._receipts(baseline, operated, changes, kept[1])
-        pooled = [_pool(outcome.hidden[-1], self.real.cpu()) for outcome in (baseline, operated)]
+        pooled = [answers.pool(outcome.hidden[-1], self.real.cpu()) for outcome in (baseline, operated)]
         touched = frozenset().union(*self.cells)
         found = []
         for row in range(count):
@@ -165,7 +167,9 @@ class _Surgery:
                     heads=heads_table(changes, row, touched),
                     layers=layers_table(baseline.hidden[:, row][:, keep], operated.hidden[:, row][:, keep]),
                     receipt=[entry(row) for entry in receipts],
-                    output=self._output(baseline, operated, row, pooled),
+                    output=answers.changes(
+                        self.patient, self.readings[row], baseline.end(row), operated.end(row)
+                    ),
                     similarity=_similarity(pooled, row) if with_other else None,
                     kind=self.patient.kind,
                     mask_token=self.patient.mask_token,
@@ -176,54 +180,16 @@ class _Surgery:
         return found
 
     def _run(self, outcome: _Outcome, book: Keep, pooled: Tensor, row: int) -> Run:
-        sites = [book.sites[layer] for layer in sorted(book.sites)]
+        kept = [book.sites[layer] for layer in sorted(book.sites)]
+        sites = answers.sites(self.patient, self.readings[row], outcome.end(row)[1])
         return Run(
             layers=tuple(sorted(book.sites)),
-            weights=torch.stack([s.weights[row].cpu() for s in sites]) if sites else None,
-            no_key=torch.stack([s.no_key[row].cpu() for s in sites]) if sites else None,
+            weights=torch.stack([s.weights[row].cpu() for s in kept]) if kept else None,
+            no_key=torch.stack([s.no_key[row].cpu() for s in kept]) if kept else None,
             hidden=outcome.hidden[:, row],
             embedding=pooled[row],
-            predictions=[_top(self.patient, logits) for _, logits in self._sites(outcome, row)],
+            predictions=[answers.best(self.patient, said) for _, said in sites],
         )
-
-    def _sites(self, outcome: _Outcome, row: int) -> list[tuple[dict[str, Any], Tensor]]:
-        """Where the model says something: (what and where, logits (class,))."""
-        if outcome.logits is None or self.patient.kind == "encoder":
-            return []
-        logits = outcome.logits[row]
-        if self.patient.kind == "classifier":
-            return [({"kind": "class", "position": None}, logits)]
-        if self.patient.kind == "causal_lm":
-            last = self.readings[row].kept - 1
-            return [({"kind": "next", "position": last}, logits[last])]
-        return [({"kind": "mask", "position": at}, logits[at]) for at in self.readings[row].masks]
-
-    def _output(
-        self, baseline: _Outcome, operated: _Outcome, row: int, pooled: list[Tensor]
-    ) -> dict[str, Any]:
-        keep = self.real[row].cpu()
-        before, after = baseline.hidden[-1, row][keep], operated.hidden[-1, row][keep]
-        sites = []
-        for (where, old), (_, new) in zip(
-            self._sites(baseline, row), self._sites(operated, row), strict=True
-        ):
-            p, q = old.double().softmax(-1), new.double().softmax(-1)
-            sites.append(
-                {
-                    **where,
-                    "kl": float(metrics.kl_divergence(p, q)),
-                    "top1_changed": bool(p.argmax() != q.argmax()),
-                    "top5_overlap": metrics.top_k_overlap(p, q, 5),
-                }
-            )
-        cosines = metrics.cosine(before, after)
-        return {
-            "token_cosine": float(metrics.mean(cosines)),
-            "token_cosines": cosines.tolist(),
-            "sentence_cosine": float(metrics.cosine(pooled[0][row], pooled[1][row])),
-            "relative_l2": float(metrics.relative_l2(after.flatten(), before.flatten())),
-            "sites": sites,
-        }
 
     # --- receipts ---------------------------------------------------------------------------------------
 
@@ -282,25 +248,7 @@ class _Surgery:
         return step.operation.when_idle
 
 
-def _pool(hidden: Tensor, real: Tensor) -> Tensor:
-    """The mean of the real tokens' vectors: (row, token, width), (row, token) -> (row, width)."""
-    keep = real[..., None].to(hidden.dtype)
-    return (hidden * keep).sum(1) / keep.sum(1)
-
-
 def _similarity(pooled: list[Tensor], row: int) -> dict[str, float]:
     """The cosine of a text's vector and the other text's (the last row) under each run."""
     names = ("baseline", "operated")
     return {name: float(metrics.cosine(p[row], p[-1])) for name, p in zip(names, pooled, strict=True)}
-
-
-def _top(patient: Any, logits: Tensor) -> list[tuple[str, float]]:
-    """The TOP most probable (label, probability), most probable first."""
-    best = logits.double().softmax(-1).topk(min(TOP, logits.numel()))
-    if patient.kind == "classifier":
-        names = [patient.labels[i] for i in best.indices.tolist()]
-    else:
-        from surgery.reading import labels
-
-        names = labels(patient.tokenizer, best.indices.tolist())
-    return list(zip(names, best.values.tolist(), strict=True))
