@@ -249,6 +249,8 @@ def test_an_inner_scope_comes_after_the_outer_one(subject):
                 assert torch.equal(hidden(model, inputs), both)
         assert torch.equal(hidden(model, inputs), first)
     assert not torch.equal(first, both) and not torch.equal(first, expected)
+    with sg.operate(model, inner), sg.operate(model, outer):  # positions in the inner one
+        assert torch.equal(hidden(model, inputs), both)
 
 
 def test_scopes_closed_out_of_order_say_so_and_are_closed(subject):
