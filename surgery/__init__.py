@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from surgery.comparison import Comparison, NotCapturedError, Run
     from surgery.flow import CaptureError, compare
     from surgery.reading import TextError
+    from surgery.sweeps import SweepError, every_head, every_layer, grid, head_importance, sweep
     from surgery.theatre import ScopeError, admit, operate, refusals, support
 
 _LATER = {
@@ -34,6 +35,12 @@ _LATER = {
     "CaptureError": "flow",
     "compare": "flow",
     "TextError": "reading",
+    "SweepError": "sweeps",
+    "every_head": "sweeps",
+    "every_layer": "sweeps",
+    "grid": "sweeps",
+    "head_importance": "sweeps",
+    "sweep": "sweeps",
     "ScopeError": "theatre",
     "admit": "theatre",
     "operate": "theatre",
@@ -68,14 +75,20 @@ __all__ = [
     "SelectionError",
     "Step",
     "SurgeryError",
+    "SweepError",
     "TextError",
     "UnsupportedError",
     "Words",
     "admit",
     "compare",
+    "every_head",
+    "every_layer",
+    "grid",
+    "head_importance",
     "operate",
     "parameter",
     "refusals",
     "support",
+    "sweep",
     *_operations,
 ]

@@ -2,15 +2,20 @@
 
 Layers are found by watching one small forward pass and numbering the calls of attention, because modules do not
 always know their own number. What cannot be seen from outside is declared in `FAMILIES`.
+
+A model may have several kinds of attention: an encoder-decoder has its encoder's, its decoder's, and the cross-attention
+between the two. Layers are then numbered kind by kind: with 2 layers each, L0-1 are the encoder's, L2-3 the decoder's and
+L4-5 the cross-attention. `admit(model).kinds` has the ranges, and `op.at(layers=kinds["cross"])` selects one.
 """
 
+import re
 from dataclasses import dataclass, field
 
 import torch
 from torch import nn
 
 from bilingual import SurgeryError, Words
-from surgery.operation import Operation
+from surgery.operation import Operation, Step
 
 
 class UnsupportedError(SurgeryError):
@@ -22,12 +27,18 @@ class Family:
     """What is declared about a family of models (by `config.model_type`).
 
     positions: the names a position module goes by; its forward takes position ids. scale: "argument" where the
-    attention function is told the factor on q·kᵀ.
+    attention function is told the factor on q·kᵀ. kinds: the kinds of attention in the order of their layers, each with a
+    pattern of its modules' paths.
     """
 
     title: str
     positions: tuple[str, ...] = ("position_embeddings",)
     scale: str = "argument"
+    kinds: tuple[tuple[str, str], ...] = (("self", ".*"),)
+
+
+_OURS = ("position_embeddings", "rotary")
+_CROSS = "cross"
 
 
 FAMILIES: dict[str, Family] = {
@@ -41,7 +52,17 @@ FAMILIES: dict[str, Family] = {
     "distilbert": Family("DistilBERT"),
     "albert": Family("ALBERT"),
     "gpt2": Family("GPT-2", positions=("wpe",)),
-    "surgery_encoder": Family("the from-scratch encoder", positions=("position_embeddings", "rotary")),
+    "surgery_encoder": Family("the from-scratch encoder", positions=_OURS),
+    "surgery_decoder": Family("the from-scratch decoder", positions=_OURS),
+    "surgery_encoder_decoder": Family(
+        "the from-scratch translator",
+        positions=_OURS,
+        kinds=(
+            ("encoder", r"encoder\..*"),
+            ("decoder", r"decoder\..*\.attention"),
+            (_CROSS, r"decoder\..*\.cross_attention"),
+        ),
+    ),
 }
 
 
@@ -66,8 +87,15 @@ class Anatomy:
     d_k: int
     scale: float
     attention: tuple[nn.Module, ...]  # one per layer, in the order of the calls; ALBERT repeats one module
-    position_module: nn.Module | None
+    position_modules: tuple[nn.Module, ...]  # of an encoder-decoder two, the encoder's first
+    blocks: tuple[nn.Module, ...]  # the block around each layer's attention; empty where blocks are shared
     layers_of: dict[int, tuple[int, ...]] = field(repr=False)  # id(attention module) -> its layers
+    kinds: dict[str, range] = field(default_factory=dict)  # kind of attention -> its layers
+
+    @property
+    def position_module(self) -> nn.Module | None:
+        """Where positions enter first."""
+        return self.position_modules[0] if self.position_modules else None
 
     @property
     def position_rows(self) -> range | None:
@@ -112,6 +140,7 @@ def examine(model: nn.Module, calls: list[Call]) -> Anatomy:
             f"The layers of {name} differ in heads, head width or scale; surgery needs them alike.",
             f"{name} 各层的头数、头宽或缩放不同；手术要求它们一致。",
         )
+    calls, kinds = _by_kind(model, family, calls)
     layers_of: dict[int, tuple[int, ...]] = {}
     for layer, call in enumerate(calls):
         layers_of[id(call.module)] = (*layers_of.get(id(call.module), ()), layer)
@@ -124,14 +153,57 @@ def examine(model: nn.Module, calls: list[Call]) -> Anatomy:
         d_k=first.d_k,
         scale=first.scale,
         attention=tuple(call.module for call in calls),
-        position_module=_position_module(model, family),
+        position_modules=_position_modules(model, family),
+        blocks=_blocks(model, tuple(call.module for call in calls)),
         layers_of=layers_of,
+        kinds=kinds,
     )
 
 
-def _position_module(model: nn.Module, family: Family) -> nn.Module | None:
+def _by_kind(model: nn.Module, family: Family, calls: list[Call]) -> tuple[list[Call], dict[str, range]]:
+    """The calls kind by kind, within a kind in their order, and the layers of each kind."""
+    paths = {id(module): path for path, module in model.named_modules()}
+    ordered: list[Call] = []
+    kinds: dict[str, range] = {}
+    for kind, pattern in family.kinds:
+        own = [call for call in calls if re.fullmatch(pattern, paths[id(call.module)])]
+        kinds[kind] = range(len(ordered), len(ordered) + len(own))
+        ordered += own
+    return ordered, kinds
+
+
+def _blocks(model: nn.Module, attention: tuple[nn.Module, ...]) -> tuple[nn.Module, ...]:
+    """The list of blocks that hold these attention modules, one each, in order; empty if there is none."""
+    for module in model.modules():
+        if isinstance(module, nn.ModuleList) and len(module) == len(attention):
+            inside = zip(module, attention, strict=True)
+            if all(any(part is own for part in block.modules()) for block, own in inside):
+                return tuple(module)
+    return ()
+
+
+def _position_modules(model: nn.Module, family: Family) -> tuple[nn.Module, ...]:
     named = (module for name, module in model.named_modules() if name.rsplit(".", 1)[-1] in family.positions)
-    return next(named, None)
+    return tuple(named) if len(family.kinds) > 1 else tuple(named)[:1]
+
+
+# What these do is said of one text looking at itself: query i and key i are the same token.
+_SELF_ONLY = frozenset({"causal_mask", "local_mask", "hide_self", "identity_attention", "custom_mask"})
+
+
+def cross_refusal(anatomy: Anatomy, step: Step) -> Words | None:
+    """Why this step cannot act on the cross-attention it selects, or None."""
+    cross = anatomy.kinds.get(_CROSS, range(0))
+    if not cross or step.operation.name not in _SELF_ONLY:
+        return None
+    if not any(layer in cross for layer, _ in step.selection.cells(anatomy.layers, anatomy.heads)):
+        return None
+    title, rest = type(step.operation).__name__, f"L0-{cross.start - 1}"
+    return Words(
+        f"{title} compares places of one text, and in cross-attention (L{cross.start}-{cross.stop - 1}) queries and keys "
+        f"stand in two: select {rest} or some of it.",
+        f"{title} 比较同一文本中的位置，而交叉注意力（L{cross.start}-{cross.stop - 1}）的查询和键来自两个文本：请选择 {rest} 或其中一部分。",
+    )
 
 
 def refusal(anatomy: Anatomy, operation: Operation) -> Words | None:

@@ -105,10 +105,11 @@ class Cut:
             return allowed
         if allowed is None:
             allowed = grid.keys.new_ones(1, 1, len(grid.queries), len(grid.keys), dtype=torch.bool)
+        whole = (rows, heads, len(grid.queries), len(grid.keys))
+        own = False  # masks are shared between layers: only a copy may be written to
         for touch in self.touches["mask"]:
-            if touch.rows is not None or touch.heads is not None:
-                whole = allowed.expand(rows, heads, len(grid.queries), len(grid.keys))
-                allowed = whole.clone()  # masks are shared between layers
+            if (touch.rows is not None or touch.heads is not None) and not (own and allowed.shape == whole):
+                allowed, own = allowed.expand(whole).clone(), True
             draw = touch.draw(rows, heads)
             at = Grid(grid.queries, grid.keys, _rows(grid.padding, touch.rows))
             allowed = touch.edit(

@@ -70,9 +70,12 @@ def _admit(model: nn.Module) -> Anatomy:
     for module in {model, base}:
         if _before_forward not in module._forward_pre_hooks.values():  # a copy brings its hooks along
             module.register_forward_pre_hook(_before_forward, with_kwargs=True)
-    module = anatomy.position_module
-    if module is not None and _after_positions not in module._forward_hooks.values():
-        module.register_forward_hook(_after_positions, with_kwargs=True)
+    for module in anatomy.blocks:
+        if _before_block not in module._forward_pre_hooks.values():
+            module.register_forward_pre_hook(_before_block, with_kwargs=True)
+    for module in anatomy.position_modules:
+        if _after_positions not in module._forward_hooks.values():
+            module.register_forward_hook(_after_positions, with_kwargs=True)
     return anatomy
 
 
@@ -127,8 +130,8 @@ def _probe(model: nn.Module) -> list[Call]:
 class Scope:
     """Plans resolved against one model, and what the calls inside the scope need to share.
 
-    plans[p] acts on rows[p] of the batch (None = every row). Raises UnsupportedError and SelectionError before
-    anything runs.
+    plans[p] acts on rows[p] of the batch (None = every row). joins[k] rows are added to the batch before block k,
+    copies of its first row. Raises UnsupportedError and SelectionError before anything runs.
     """
 
     def __init__(
@@ -138,8 +141,10 @@ class Scope:
         rows: Sequence[torch.Tensor | None] = (None,),
         witnesses: "Callable[[int], Witness | None]" = lambda layer: None,
         name: str | None = None,
+        joins: dict[int, int] | None = None,
     ):
         self.anatomy = anatomy
+        self.joins = joins or {}
         self.witnesses = witnesses
         self.plans = tuple(plans)
         self._cuts = [Cut() for _ in range(anatomy.layers)]
@@ -148,7 +153,7 @@ class Scope:
         self._masks: dict[int, tuple[torch.Tensor, dict[str, Any]]] = {}
         self._calls: dict[int, int] = {}
         self._rows: int | None = None
-        self._mask: torch.Tensor | None = None
+        self._padding: tuple[torch.Tensor | None, ...] = ()
         for plan, where in zip(plans, rows, strict=True):
             self._resolve(plan, where, name or anatomy.name)
 
@@ -175,8 +180,11 @@ class Scope:
         if moves:
             self._positions.append((rows, moves))
 
-    def begin(self, rows: int | None, tokens: int | None, cached: int, mask: torch.Tensor | None) -> None:
-        """A forward pass starts, of so many rows and tokens after `cached` ones; mask: (row, token), 0 on padding."""
+    def begin(self, rows: int | None, tokens: int | None, cached: int, *masks: torch.Tensor | None) -> None:
+        """A forward pass starts, of so many rows and tokens after `cached` ones.
+
+        masks: (row, token), 0 on padding; a second one is that of an encoder-decoder's decoder.
+        """
         if tokens is not None:
             for operation in self._checks:
                 operation.check(cached + tokens)
@@ -184,7 +192,7 @@ class Scope:
             self._refuse_cached()
         self._calls.clear()
         self._masks.clear()
-        self._rows, self._mask = rows, mask
+        self._rows, self._padding = rows, masks
 
     def _refuse_cached(self) -> None:
         whole = [type(o).__name__ for _, moves in self._positions for o in moves if not o.token_by_token]
@@ -269,7 +277,9 @@ class Scope:
         """The position module's result, each (row or 1, token, width), with some rows' positions changed."""
         rows = self._rows or ids.shape[0]
         ids = ids.expand(rows, -1)  # (row, token)
-        real = torch.ones_like(ids) if self._mask is None else self._mask[:, -ids.shape[1] :]
+        side = next(i for i, own in enumerate(self.anatomy.position_modules) if own is module)
+        mask = self._padding[side] if side < len(self._padding) else None
+        real = torch.ones_like(ids) if mask is None else mask[:, -ids.shape[1] :]
         real = real.bool()
         moved = [part.expand(rows, -1, -1).clone() for part in encoded]
         for where, operations in self._positions:
@@ -317,7 +327,7 @@ def _generator(operation: Operation, layer: int, repeat: int) -> torch.Generator
 
 def check(anatomy: Anatomy, step: Step) -> None:
     """Raises UnsupportedError if the step's operation cannot act on the model, or not on a part of it."""
-    reason = anatomies.refusal(anatomy, step.operation)
+    reason = anatomies.refusal(anatomy, step.operation) or anatomies.cross_refusal(anatomy, step)
     if reason is not None:
         raise UnsupportedError(*reason)
     title = type(step.operation).__name__
@@ -425,15 +435,15 @@ def _before_forward(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> No
     given = {**given, **given.pop("kwargs", {})}
     ids = given.get("input_ids") if given.get("input_ids") is not None else given.get("inputs_embeds")
     rows, tokens = (None, None) if ids is None else ids.shape[:2]
-    mask = given.get("attention_mask")
-    mask = mask if isinstance(mask, torch.Tensor) and mask.dim() == 2 else None
+    masks = [given.get("attention_mask"), given.get("decoder_attention_mask")]
+    masks = [m if isinstance(m, torch.Tensor) and m.dim() == 2 else None for m in masks]
     cache = given.get("past_key_values") or given.get("cache")
     cached = cache.get_seq_length() if cache else 0
     scopes = _scopes(_admitted.get(model))
     if any(scope.acts for scope in scopes) and torch.is_grad_enabled() and model.training:
         _refuse_checkpointing(model)
     for scope in scopes:
-        scope.begin(rows, tokens, cached, mask)
+        scope.begin(rows, tokens, cached, *masks)
 
 
 def _refuse_checkpointing(model: nn.Module) -> None:
@@ -448,8 +458,24 @@ def _refuse_checkpointing(model: nn.Module) -> None:
         )
 
 
+def _before_block(block: nn.Module, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]] | None:
+    """Lets rows join the batch: copies of its first row, whose hidden state here is still the baseline's."""
+    for scope in _open.get():
+        if isinstance(scope, Scope) and scope.joins:
+            more = next((scope.joins.get(k, 0) for k, own in enumerate(scope.anatomy.blocks) if own is block), 0)
+            if more:
+                hidden = args[0] if args else kwargs["hidden_states"]  # (row, token, width)
+                hidden = torch.cat((hidden, hidden[:1].expand(more, -1, -1)))
+                return ((hidden, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": hidden})
+    return None
+
+
 def _after_positions(module: nn.Module, args: tuple, kwargs: dict[str, Any], encoded: Any) -> Any:
-    own = [s for s in _open.get() if isinstance(s, Scope) and s.anatomy.position_module is module]
+    own = [
+        s
+        for s in _open.get()
+        if isinstance(s, Scope) and any(m is module for m in s.anatomy.position_modules)
+    ]
     if not own or not own[-1].moves_positions:
         return encoded
     parts = encoded if isinstance(encoded, tuple) else (encoded,)
