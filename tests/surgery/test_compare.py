@@ -9,6 +9,7 @@ import torch
 
 import surgery as sg
 from bilingual import Words
+from models import EncoderForMaskedLM, LoadedModel
 from tests import reference
 from tests.surgery import bench, patients
 
@@ -360,11 +361,30 @@ def test_a_classifier_says_its_labels():
     assert found.output["sites"][0]["kind"] == "class" and "answer" in found.verdict()
 
 
-def test_a_bare_encoder_predicts_nothing(minilm, encoder):
-    assert sg.compare(minilm, DOG).baseline.predictions == []
-    found = sg.compare(encoder, "the dog chased the [MASK]", sg.HideSelf())
-    assert len(found.operated.predictions) == 1
-    assert "Untrained" in " ".join(found.notices()) and "未经训练" in " ".join(found.notices("zh"))
+def test_a_bare_encoder_predicts_nothing(minilm):
+    found = sg.compare(minilm, DOG, sg.HideSelf())
+    assert found.baseline.predictions == [] == found.output["sites"]
+    assert found.output["sentence_cosine"] < 1 and "sentence vector" in found.verdict()
+
+
+def test_the_from_scratch_encoder_guesses_and_what_is_said_of_it_is_repeated():
+    tokenizer = patients.word_tokenizer()
+    model = bench.encoder(model_class=EncoderForMaskedLM, vocab_size=len(tokenizer))
+    caveat = Words("Untrained: random weights.", "未经训练：随机权重。")
+    patient = LoadedModel(
+        model,
+        tokenizer,
+        torch.device("cpu"),
+        torch.float32,
+        "scratch",
+        "masked_lm",
+        bench.ROOM,
+        caveats=(caveat,),
+    )
+    found = sg.compare(patient, "the dog chased the [MASK]", sg.HideSelf())
+    assert len(found.operated.predictions) == 1 and found.operated.weights.shape == (2, 3, 7, 7)
+    assert caveat.en in found.notices() and caveat.zh in found.notices("zh")
+    assert found.to_dict()["caveats"] == [caveat.en]
 
 
 # --- plain data ---------------------------------------------------------------------------------------------
