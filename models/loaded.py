@@ -21,7 +21,7 @@ class LoadedModel:
     """A model ready to be run, with what a caller has to know about it.
 
     kind        what its outputs mean: "masked_lm" and "causal_lm" (logits over the vocabulary), "classifier"
-                (logits over `labels`), "encoder" (hidden states only)
+                (logits over `labels`), "encoder" (hidden states only), "translator" (reads one text, writes another)
     max_tokens  the longest text it has positions for, special tokens included
     trained     False where the weights are random
     caveats     what should be said wherever the model is shown

@@ -14,6 +14,7 @@ from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
     MODEL_FOR_MASKED_LM_MAPPING,
     MODEL_FOR_PRETRAINING_MAPPING,
+    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
     MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
     MODEL_MAPPING,
     AutoConfig,
@@ -26,9 +27,8 @@ from transformers.utils import logging
 
 from bilingual import Words
 
-from .encoder import (
-    EncoderConfig,
-)  # importing it also teaches AutoConfig and AutoModel the from-scratch encoder
+from .configuration import TransformerConfig
+from .decoder import EncoderDecoderConfig  # importing it also teaches AutoModel the from-scratch models
 from .folders import require_files
 from .loaded import NO_LIMIT, LoadedModel, LoadError
 
@@ -37,6 +37,7 @@ KINDS = {
     "masked_lm": MODEL_FOR_MASKED_LM_MAPPING,
     "causal_lm": MODEL_FOR_CAUSAL_LM_MAPPING,
     "classifier": MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
+    "translator": MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
 }
 
 ModelClass = type[PreTrainedModel]
@@ -75,7 +76,7 @@ def read_config(name: str, folder: Path) -> PreTrainedConfig:
             "Choose a text model, for example a BERT.",
             f"“{name}” 是 {config.model_type} 模型，读入的不只是一段文本。请选择文本模型，例如 BERT。",
         )
-    if config.is_encoder_decoder:
+    if config.is_encoder_decoder and not isinstance(config, EncoderDecoderConfig):
         raise LoadError(
             f'"{name}" ({config.model_type}) reads one text and writes another: encoder-decoder models are '
             "not offered. Choose an encoder (BERT and its relatives) or a decoder (GPT-2 and its relatives).",
@@ -237,7 +238,7 @@ def position_limit(model: PreTrainedModel) -> int:
     """How many tokens have a position."""
     config = model.config
     limit = getattr(config, "max_position_embeddings", None) or NO_LIMIT
-    if limit < 1 or (isinstance(config, EncoderConfig) and config.positions != "learned"):
+    if limit < 1 or (isinstance(config, TransformerConfig) and config.positions != "learned"):
         return NO_LIMIT
     for path, module in model.named_modules():
         if (

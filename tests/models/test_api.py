@@ -6,8 +6,14 @@ from bilingual import SurgeryError, Words
 
 def test_public_names():
     assert sorted(models.__all__) == [
+        "DecoderConfig",
+        "DecoderForCausalLM",
+        "DecoderModel",
         "EncoderConfig",
+        "EncoderDecoderConfig",
+        "EncoderDecoderForTranslation",
         "EncoderForMaskedLM",
+        "EncoderForSequenceClassification",
         "EncoderModel",
         "LoadError",
         "LoadedModel",
@@ -22,7 +28,14 @@ def test_public_names():
 
 
 def test_every_available_name_loads_and_is_described_in_both_languages():
-    assert list(models.available()) == ["minilm", "encoder"]
+    assert list(models.available()) == [
+        "minilm",
+        "encoder",
+        "encoder-zh",
+        "characters",
+        "translator",
+        "encoder-untrained",
+    ]
     for name, line in models.available().items():
         assert isinstance(line, Words) and all(line) and "\n" not in line.en + line.zh
         assert models.load(name, device="cpu").name == name
@@ -39,6 +52,7 @@ def test_models_know_neither_surgery_nor_gradio(python):
     said = python(
         "import sys, models\n"
         "import models.encoder, models.folders, models.hub, models.packaged, models.pretrained, models.scratch\n"
+        "import models.decoder, models.shipped, models.tasks, models.training, models.training.__main__\n"
         "print([name for name in sys.modules if name.split('.')[0] in ('surgery', 'gradio', 'ui')])\n"
     )
     assert said.strip() == "[]"

@@ -8,19 +8,24 @@ from models.vocabulary import ENGLISH, ENGLISH_CLASSES, SPECIALS, plural
 from models.words import whole_word_tokenizer
 
 
+@pytest.fixture(scope="module")
+def encoder():
+    return models.load("encoder-untrained", device="cpu")
+
+
 def test_the_encoder_says_that_it_is_untrained(encoder):
     assert isinstance(encoder.model, EncoderForMaskedLM)
     assert encoder.trained is False
     (caveat,) = encoder.caveats
     assert "ntrained" in caveat.en and "未经训练" in caveat.zh
-    assert "untrained" in models.available()["encoder"].en
+    assert "untrained" in models.available()["encoder-untrained"].en
 
 
 def test_what_the_encoder_is(encoder):
     config = encoder.model.config
     sizes = (config.d_model, config.num_heads, config.num_layers, config.d_ff, config.positions, config.norm)
     assert sizes == (64, 4, 2, 128, "learned", "post")
-    assert (encoder.name, encoder.kind, encoder.mask_token) == ("encoder", "masked_lm", "[MASK]")
+    assert (encoder.name, encoder.kind, encoder.mask_token) == ("encoder-untrained", "masked_lm", "[MASK]")
     assert encoder.vocab_size == len(encoder.tokenizer) == len(ENGLISH)
     assert not encoder.model.training
     assert all(parameter.requires_grad for parameter in encoder.model.parameters())
@@ -31,7 +36,7 @@ def test_the_weights_are_the_same_each_time_and_nobodys_random_numbers_move(enco
     torch.manual_seed(7)
     expected = torch.rand(3)
     torch.manual_seed(7)
-    again = models.load("encoder", device="cpu")
+    again = models.load("encoder-untrained", device="cpu")
     assert torch.equal(torch.rand(3), expected)
     for name, weight in again.model.state_dict().items():
         assert torch.equal(weight, encoder.model.state_dict()[name]), name
