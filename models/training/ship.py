@@ -1,0 +1,101 @@
+"""Makes the checkpoints that come with the project, each with a card whose numbers were measured just now."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+
+from ..shipped import CHECKPOINTS
+from ..tasks import TASKS, task
+from .loop import Training
+
+NAMES = ("encoder", "encoder-zh", "characters", "translator")
+
+
+def ship(
+    names: Iterable[str] = NAMES,
+    seeds: Iterable[int] = (0, 1, 2),
+    folder: str | Path = CHECKPOINTS,
+    progress: bool = True,
+) -> list[str]:
+    """Trains each model with each seed, keeps the first seed's weights, and returns what the cards say."""
+    torch.set_num_threads(1)
+    cards = []
+    for name in names:
+        runs, seconds = [], []
+        for seed in seeds:
+            started = time.process_time()
+            runs.append(Training(task(name), seed=seed).run(progress=progress))
+            seconds.append(time.process_time() - started)
+            print(f"{name} seed {seed}: {_line(measures(runs[-1]))} ({seconds[-1]:.0f} CPU s)", flush=True)
+        target = Path(folder) / name
+        shutil.rmtree(target, ignore_errors=True)
+        save(runs[0], target)
+        cards.append(card(runs, seconds))
+        (target / "README.md").write_text(cards[-1], encoding="utf-8")
+    return cards
+
+
+def save(run: Training, folder: Path) -> None:
+    """What `models.load` reads: configuration, safetensors, tokenizer."""
+    run.model.set_attn_implementation("sdpa")
+    run.model.save_pretrained(folder)
+    run.task.tokenizer().save_pretrained(folder)
+
+
+def measures(run: Training) -> dict[str, float]:
+    """What the last evaluation said."""
+    own = ("step", "loss", "scored", "rate", "gradient")
+    return {key: value for key, value in run.history[-1].items() if key not in own}
+
+
+def _line(values: dict[str, float]) -> str:
+    return ", ".join(f"{key} {value:.3f}" for key, value in values.items())
+
+
+def card(runs: list[Training], seconds: list[float]) -> str:
+    """The model card of a checkpoint."""
+    first = runs[0]
+    recipe, config, blind = first.recipe, first.model.config, first.task.order_blind()
+    rows = []
+    for key in measures(first):
+        values = [measures(run)[key] for run in runs]
+        spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
+        best = f"{blind[key]:.3f}" if key in blind else ""
+        rows.append(f"| {key} | {values[0]:.3f} | {statistics.mean(values):.3f}{spread} | {best} |")
+    parameters = sum(p.numel() for p in first.model.parameters())
+    seeds = " ".join(str(run.seed) for run in runs)
+    lines = [
+        f"# {first.task.name}",
+        "",
+        f"{TASKS[first.task.name].en}. Made by `python -m models.training --ship {first.task.name} --seeds {seeds}`.",
+        "",
+        f"**Model.** {type(first.model).__name__}, {parameters:,} parameters: d_model {config.d_model}, "
+        f"{config.num_heads} heads of {config.d_model // config.num_heads}, {config.num_layers} layers, "
+        f"feed-forward {config.d_ff}, {config.positions} positions, {config.norm}-norm, "
+        f"{config.vocab_size} tokens.",
+        "",
+        f"**Data.** Made by a seeded generator, `models/tasks/`. {_first_line(type(first.task).__doc__)} "
+        "One in five pairs of content words is kept for evaluation.",
+        "",
+        f"**Recipe.** {recipe.steps:,} steps of {recipe.batch}, AdamW {recipe.betas}, rate {recipe.rate:g}, "
+        f"{recipe.warmup} steps of warm-up, then {recipe.schedule}; weight decay {recipe.weight_decay:g}, "
+        f"clipping {recipe.clip}; {statistics.mean(seconds):.0f} CPU seconds on one core.",
+        "",
+        f"| measure | these weights (seed {first.seed}) | mean ± sd over {len(runs)} seeds | best order-blind answer |",
+        "|---|---|---|---|",
+        *rows,
+        "",
+        "**Limits.** It knows its own few words and sentence forms and nothing else: a subject of experiments.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _first_line(text: str | None) -> str:
+    return " ".join((text or "").split("\n\n")[0].split())
