@@ -8,6 +8,7 @@ Shapes: query (row, head, query, d_k); key (row, key head, key, d_k); value (row
 import math
 from typing import Protocol
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -47,31 +48,31 @@ def attend(
     """
     rows, heads, n_query, _ = query.shape
     key, value = _spread(key, heads), _spread(value, heads)
-    grid = _grid(n_query, key.shape[2], padding, query.device)
     if causal and (n_query == 1 or allowed is not None):
         causal = False
     if causal and ("mask" in cut.touches or witness or cut.materialises or bias is not None):
+        grid = _grid(n_query, key.shape[2], None, query.device)
         causal, allowed = False, (grid.keys <= grid.queries[:, None])[None, None]
-
-    factor = cut.factor(query, scale)  # (row, head, 1, 1)
-    allowed = cut.mask(allowed, grid, rows, heads)  # (row | 1, head | 1, query, key)
+    if "mask" in cut.touches:
+        allowed = cut.mask(allowed, _grid(n_query, key.shape[2], padding, query.device), rows, heads)
+    # allowed: (row | 1, head | 1, query, key), or None for everything
+    scales = cut.scale(rows, heads, scale)  # (row, head), or None for `scale` everywhere
     kind = query.dtype
-    if kind in (torch.float16, torch.bfloat16) and (factor is not None or witness or cut.materialises):
-        query, key, value = (
-            query.float(),
-            key.float(),
-            value.float(),
-        )  # edited scores may leave half precision
+    if kind in (torch.float16, torch.bfloat16) and (scales is not None or witness or cut.materialises):
+        # Edited scores may leave half precision.
+        query, key, value = query.float(), key.float(), value.float()
+    if scales is not None and (scales == scales[0, 0]).all():
+        scale, scales = float(scales[0, 0]), None
 
     if not (cut.materialises or witness or bias is not None):
-        query = query if factor is None else query * factor.to(query.dtype)
+        query = query if scales is None else query * _per_head(scales / scale, query)
         weights = None
         output = F.scaled_dot_product_attention(
             query, key, value, attn_mask=allowed, dropout_p=dropout, is_causal=causal, scale=scale
         )  # (row, head, query, d_v)
     else:
         scores = query @ key.transpose(2, 3)  # (row, head, query, key)
-        scores = scores * (scale if factor is None else (factor * scale).to(scores.dtype))
+        scores = scores * (scale if scales is None else _per_head(scales, scores))
         scores = cut.edit("scores", scores)
         weights = softmax(scores if bias is None else scores + bias, allowed)
         weights = cut.edit("weights", weights)
@@ -81,6 +82,11 @@ def attend(
     if witness is not None:
         witness.see(scores, weights, output, allowed)
     return output.transpose(1, 2).to(kind).contiguous(), weights
+
+
+def _per_head(numbers: np.ndarray, like: torch.Tensor) -> torch.Tensor:
+    """(row, head) numbers as a tensor (row, head, 1, 1) of the kind of `like`."""
+    return torch.as_tensor(numbers, dtype=like.dtype, device=like.device)[:, :, None, None]
 
 
 def softmax(scores: torch.Tensor, allowed: torch.Tensor | None = None) -> torch.Tensor:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 
 from surgery.operation import Grid, Operation
@@ -82,27 +83,24 @@ class Cut:
         """Whether an operation must know which keys are padding."""
         return any(touch.operation.lifts_padding for touch in self.touches.get("mask", ()))
 
-    def factor(self, query: torch.Tensor, scale: float) -> torch.Tensor | None:
-        """What q·kᵀ · scale is multiplied by: (row, head, 1, 1) in float64, or None.
-
-        query: (row, head, query, d_k); scale: the model's own factor on q·kᵀ.
-        """
+    def scale(self, rows: int, heads: int, scale: float) -> np.ndarray | None:
+        """The factor on q·kᵀ: (row, head) in float64, or None where no operation changes it. scale: the model's own."""
         if "scale" not in self.touches:
             return None
-        scaling = torch.full((*query.shape[:2], 1, 1), scale, dtype=torch.float64)
-        temperature = torch.ones_like(scaling)
+        scaling, temperature = np.full((rows, heads), scale), np.ones((rows, heads))
         for touch in self.touches["scale"]:
-            both = torch.stack((scaling, temperature), dim=-1)
-            both = touch.edit(
-                both, lambda block, op=touch.operation: torch.stack(op.scale(*block.unbind(-1)), -1)
+            where = np.ix_(
+                range(rows) if touch.rows is None else touch.rows.tolist(),
+                range(heads) if touch.heads is None else touch.heads,
             )
-            scaling, temperature = both.unbind(-1)
-        return (scaling / temperature / scale).to(query.device)
+            scaling[where], temperature[where] = touch.operation.scale(scaling[where], temperature[where])
+        return scaling / temperature
 
-    def mask(self, allowed: torch.Tensor | None, grid: Grid, rows: int, heads: int) -> torch.Tensor | None:
-        """What may be attended to: bool, (row or 1, head or 1, query, key), or None for everything."""
-        if "mask" not in self.touches:
-            return allowed
+    def mask(self, allowed: torch.Tensor | None, grid: Grid, rows: int, heads: int) -> torch.Tensor:
+        """What may be attended to after the masks of this layer: bool, (row or 1, head or 1, query, key).
+
+        allowed: what the model permits, the same shape; None for everything.
+        """
         if allowed is None:
             allowed = grid.keys.new_ones(1, 1, len(grid.queries), len(grid.keys), dtype=torch.bool)
         whole = (rows, heads, len(grid.queries), len(grid.keys))

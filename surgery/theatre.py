@@ -70,9 +70,6 @@ def _admit(model: nn.Module) -> Anatomy:
     for module in {model, base}:
         if _before_forward not in module._forward_pre_hooks.values():  # a copy brings its hooks along
             module.register_forward_pre_hook(_before_forward, with_kwargs=True)
-    for module in anatomy.blocks:
-        if _before_block not in module._forward_pre_hooks.values():
-            module.register_forward_pre_hook(_before_block, with_kwargs=True)
     for module in anatomy.position_modules:
         if _after_positions not in module._forward_hooks.values():
             module.register_forward_hook(_after_positions, with_kwargs=True)
@@ -365,6 +362,8 @@ def _opened(scope: "Scope | _Probe") -> Iterator[None]:
 def run(model: nn.Module, plans: Sequence[Plan], **options: Any) -> Iterator[Scope]:
     """Opens a `Scope` of several plans over `model`; the options are Scope's."""
     scope = Scope(admit(model), plans, **options)
+    if scope.joins:
+        _let_rows_join(scope.anatomy)
     with _opened(scope):
         yield scope
 
@@ -403,7 +402,8 @@ def refusals(model: Any) -> dict[str, Any]:
 
 
 def _attention(module, query, key, value, attention_mask, scaling=None, dropout=0.0, *, stock, **kwargs):
-    scope = next((scope for scope in reversed(_open.get()) if scope.knows(module)), None)
+    scopes = _open.get()
+    scope = next((scope for scope in reversed(scopes) if scope.knows(module)), None) if scopes else None
     if scope is not None:
         done = scope.attention(
             module, query, key, value, attention_mask, scaling, dropout, kwargs.get("is_causal")
@@ -431,8 +431,7 @@ def _before_forward(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> No
         _register(name.removeprefix(_PREFIX))
     if not _open.get():
         return
-    given = inspect.signature(model.forward).bind_partial(*args, **kwargs).arguments
-    given = {**given, **given.pop("kwargs", {})}
+    given = {**dict(zip(_parameters(type(model)), args, strict=False)), **kwargs}
     ids = given.get("input_ids") if given.get("input_ids") is not None else given.get("inputs_embeds")
     rows, tokens = (None, None) if ids is None else ids.shape[:2]
     masks = [given.get("attention_mask"), given.get("decoder_attention_mask")]
@@ -444,6 +443,12 @@ def _before_forward(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> No
         _refuse_checkpointing(model)
     for scope in scopes:
         scope.begin(rows, tokens, cached, *masks)
+
+
+@functools.cache
+def _parameters(kind: type[nn.Module]) -> tuple[str, ...]:
+    """The names of the parameters of its forward, in order."""
+    return tuple(inspect.signature(kind.forward).parameters)[1:]
 
 
 def _refuse_checkpointing(model: nn.Module) -> None:
@@ -458,11 +463,23 @@ def _refuse_checkpointing(model: nn.Module) -> None:
         )
 
 
-def _before_block(block: nn.Module, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]] | None:
+def _let_rows_join(anatomy: Anatomy) -> None:
+    """Hooks the blocks, once; only here, so that a model that never sweeps pays nothing."""
+    with _lock:
+        for block in anatomy.blocks:
+            if _before_block not in block._forward_pre_hooks.values():
+                block.register_forward_pre_hook(_before_block, with_kwargs=True)
+
+
+def _before_block(
+    block: nn.Module, args: tuple, kwargs: dict[str, Any]
+) -> tuple[tuple, dict[str, Any]] | None:
     """Lets rows join the batch: copies of its first row, whose hidden state here is still the baseline's."""
     for scope in _open.get():
         if isinstance(scope, Scope) and scope.joins:
-            more = next((scope.joins.get(k, 0) for k, own in enumerate(scope.anatomy.blocks) if own is block), 0)
+            more = next(
+                (scope.joins.get(k, 0) for k, own in enumerate(scope.anatomy.blocks) if own is block), 0
+            )
             if more:
                 hidden = args[0] if args else kwargs["hidden_states"]  # (row, token, width)
                 hidden = torch.cat((hidden, hidden[:1].expand(more, -1, -1)))

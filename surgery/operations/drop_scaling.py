@@ -9,7 +9,7 @@ from bilingual import Words
 from surgery.operation import Operation
 
 if TYPE_CHECKING:
-    import torch
+    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,6 @@ class DropScaling(Operation):
     )
     equation: ClassVar[str] = "softmax(q·kᵀ)"
 
-    def scale(self, scaling: torch.Tensor, temperature: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The factor on q·kᵀ and the temperature, (row, head, 1, 1) each."""
-        return scaling.new_ones(scaling.shape), temperature
+    def scale(self, scaling: np.ndarray, temperature: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The factor on q·kᵀ and the temperature, (row, head) each."""
+        return scaling / scaling, temperature

@@ -9,7 +9,7 @@ from bilingual import Words
 from surgery.operation import Operation, parameter
 
 if TYPE_CHECKING:
-    import torch
+    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,6 @@ class Temperature(Operation):
     def neutral(self) -> bool:
         return self.t == 1.0
 
-    def scale(self, scaling: torch.Tensor, temperature: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The factor on q·kᵀ and the temperature, (row, head, 1, 1) each."""
+    def scale(self, scaling: np.ndarray, temperature: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The factor on q·kᵀ and the temperature, (row, head) each."""
         return scaling, temperature * self.t

@@ -9,7 +9,7 @@ from bilingual import Words
 from surgery.operation import Operation
 
 if TYPE_CHECKING:
-    import torch
+    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,6 @@ class UniformAttention(Operation):
     )
     equation: ClassVar[str] = "softmax(0 · q·kᵀ)"
 
-    def scale(self, scaling: torch.Tensor, temperature: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The factor on q·kᵀ and the temperature, (row, head, 1, 1) each."""
+    def scale(self, scaling: np.ndarray, temperature: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The factor on q·kᵀ and the temperature, (row, head) each."""
         return scaling, temperature * float("inf")

@@ -147,9 +147,7 @@ def _head_rows(comparison: Comparison, row: dict[str, Any], lang: str) -> dict[s
 
 def _factor(comparison: Comparison, layer: int, head: int) -> float:
     """What the operated run multiplies q·kᵀ by in one head."""
-    import torch  # the page is laid out before torch is loaded
-
-    scaling, temperature = torch.tensor(comparison.d_k**-0.5).double(), torch.tensor(1.0).double()
+    scaling, temperature = comparison.d_k**-0.5, 1.0
     for step in comparison.plan:
         cells = step.selection.cells(len(comparison.layers) - 1, comparison.heads_per_layer)
         if step.operation.stage == "scale" and (layer, head) in cells:
