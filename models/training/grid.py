@@ -60,7 +60,7 @@ def run_cell(cell: Cell, also: Mapping[str, Surgery] | None = None) -> list[dict
     also: plans to apply to the trained model, a row for each, marked `applied` = "after"; the run's own is "with".
     """
     row = {"task": cell.task, "plan": cell.plan, "seed": cell.seed, "from_step": cell.from_step}
-    started = time.process_time()
+    started, threads = time.process_time(), torch.get_num_threads()
     torch.set_num_threads(1)  # runs share the cores, a run keeps to one
     try:
         run = cell.training().run()
@@ -73,6 +73,8 @@ def run_cell(cell: Cell, also: Mapping[str, Surgery] | None = None) -> list[dict
             rows.append({**row, "plan": plan, "applied": "after", **said, "error": None})
     except Exception as error:  # whatever went wrong with one run, the others go on
         return [{**row, "applied": "with", "error": f"{type(error).__name__}: {error}"}]
+    finally:
+        torch.set_num_threads(threads)
     return rows
 
 

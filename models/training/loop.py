@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
@@ -108,8 +109,7 @@ class Training:
                 'leave dtype at "auto".',
                 f"混合精度（{self.dtype}）需要 CUDA 设备，而这次训练在 {self.device} 上：请保留 dtype=“auto”。",
             )
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+        with _lent(self.seed, torch.device("cpu")):
             # Eager attention hands out its weights, and at these sizes costs the same.
             model = self.task.model(**self.choices)
         model.set_attn_implementation("eager")
@@ -355,9 +355,13 @@ class _Look:
         self.seen[self.layer] = weights
 
 
+# Initial weights and the models' own dropout draw from torch's generator, of which there is one in a process.
+_one_at_a_time = threading.Lock()
+
+
 @contextlib.contextmanager
 def _lent(seed: int, device: torch.device) -> Iterator[None]:
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+    with _one_at_a_time, torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
 
