@@ -234,6 +234,32 @@ def document(rows: pd.DataFrame, command: str) -> str:
             *grid(of["first"].rename(columns=columns), ["at 16", "at 32", "at 64"]),
             "",
         ]
+    text += [
+        "## Do it yourself",
+        "",
+        "```",
+        "python -m models.training                                      # the tasks",
+        "python -m models.training --task encoder --out run             # one run; --resume goes on with it",
+        'python -m models.training --task encoder --plan "drop_scaling temperature=2@L0" --from-step 400',
+        "python -m models.training --task role review --seed 0 1 2 --plan causal_mask --compare --jobs 4",
+        "python -m models.training --ship                               # the shipped checkpoints and their cards",
+        "```",
+        "",
+        "In Python, any plan goes into a loop of yours with `surgery.operate(model, plan)`, or into ours:",
+        "",
+        "```python",
+        "import surgery as sg",
+        "from models.tasks import task",
+        "from models.training import Training",
+        "from surgery.steps import EachStep",
+        "",
+        'run = Training(task("role"), seed=0, surgery=EachStep(sg.CausalMask()), capture_every=50)',
+        "for step in run:  # stop whenever you like",
+        '    print(step["step"], step["loss"])',
+        "run.captures  # attention weights, entropy and diagonal over time",
+        "```",
+        "",
+    ]
     return "\n".join(text)
 
 

@@ -39,20 +39,28 @@ def whole_word_tokenizer(words: Sequence[str], max_tokens: int) -> PreTrainedTok
     )
 
 
+VISIBLE = {NEWLINE: "⏎", " ": "␣"}
+
+
 def character_tokenizer(characters: Sequence[str], max_tokens: int) -> PreTrainedTokenizerFast:
-    """One token a character, after a newline that begins the text; decoding gives the text back."""
-    ids = {character: i for i, character in enumerate(characters)}
+    """One token a character, after a newline that begins the text. Tokens are visible, and decoding gives text back."""
+    ids = {VISIBLE.get(character, character): i for i, character in enumerate(characters)}
+    start = VISIBLE[NEWLINE]
     tokenizer = Tokenizer(models.WordLevel(ids, unk_token=UNK))
-    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"(?m)."), behavior="isolated")
+    shown = [normalizers.Replace(plain, visible) for plain, visible in VISIBLE.items()]
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase(), *shown])
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("."), behavior="isolated")
     tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{NEWLINE} $A", special_tokens=[(NEWLINE, ids[NEWLINE])]
+        single=f"{start} $A", special_tokens=[(start, ids[start])]
     )
-    tokenizer.decoder = decoders.Fuse()
+    plain = [decoders.Replace(visible, plain) for plain, visible in VISIBLE.items()]
+    tokenizer.decoder = decoders.Sequence([*plain, decoders.Fuse()])
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token=PAD,
         unk_token=UNK,
+        bos_token=start,
+        eos_token=start,
         model_max_length=max_tokens,
         model_input_names=["input_ids", "attention_mask"],
         clean_up_tokenization_spaces=False,

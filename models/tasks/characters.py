@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from ..decoder import DecoderConfig, DecoderForCausalLM, write
 from ..vocabulary import CHARACTERS, NEWLINE
-from ..words import character_tokenizer
+from ..words import VISIBLE, character_tokenizer
 from .task import Batch, Probe, Recipe, Task
 
 ONE = ("dog", "cat", "fox", "bear", "bird")
@@ -139,7 +139,9 @@ class Characters(Task):
 
     def probe(self) -> Probe:
         text = NEWLINE + "the old dog near the cats sleeps."
-        return Probe({"input_ids": torch.tensor([[IDS[c] for c in text]])}, tuple(text))
+        return Probe(
+            {"input_ids": torch.tensor([[IDS[c] for c in text]])}, tuple(VISIBLE.get(c, c) for c in text)
+        )
 
 
 def _text(seed: int, letters: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -26,7 +26,10 @@ ROOM = 64
 
 
 class Sentences(Task):
-    """Questions of some kinds in one language; one row in three is an ordinary masked-word row instead."""
+    """Questions in one language, each at a [MASK], and the parts of words; three rows in ten mask words at random.
+
+    One pair of content words in five is kept for evaluation.
+    """
 
     metric = "mean"
     masked_rows, masked_words, masked_weight = 0.3, 0.18, 0.3

@@ -7,6 +7,7 @@ import importlib
 import sys
 from pathlib import Path
 
+import pandas as pd
 import torch
 
 from bilingual import LANGUAGES, SurgeryError, Words
@@ -26,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
         description="Trains the from-scratch models, intact or under surgery.",
     )
     top.add_argument(
-        "--task", action="append", metavar="NAME", help=f"one of {', '.join(TASKS)}; repeat for a grid"
+        "--task", nargs="+", metavar="NAME", help=f"one of {', '.join(TASKS)}; several make a grid"
     )
     top.add_argument(
         "--seed", "--seeds", dest="seeds", type=int, nargs="+", default=[0], help="several make a grid"
@@ -140,7 +141,7 @@ def several(args: argparse.Namespace) -> None:
         rows.append(row)
         shown = {k: f"{v:.3f}" if isinstance(v, float) else v for k, v in row.items() if v is not None}
         print("  ".join(f"{k} {v}" for k, v in shown.items()), flush=True)
-    table = grids.pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
     if args.out:
         Path(args.out).mkdir(parents=True, exist_ok=True)
         table.to_csv(Path(args.out) / "grid.csv", index=False)

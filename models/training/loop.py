@@ -335,7 +335,8 @@ class Training:
                 if state:
                     moved = {k: v if k == "step" else v.to(self.device) for k, v in state.items()}
                     self.optimizer.state[parameter] = moved
-        self.scaler.load_state_dict(notes["scaler"]) if notes["scaler"] else None
+        if notes["scaler"]:
+            self.scaler.load_state_dict(notes["scaler"])
         self.step, self.skipped = notes["step"], notes["skipped"]
         self._best, self._idle = notes["best"], notes["idle"]
         self.history = notes["history"]

@@ -46,6 +46,8 @@ def save(run: Training, folder: Path) -> None:
     run.model.set_attn_implementation("sdpa")
     run.model.save_pretrained(folder)
     run.task.tokenizer().save_pretrained(folder)
+    for file in folder.iterdir():
+        file.chmod(0o644)  # safetensors writes for its owner's eyes only
 
 
 def measures(run: Training) -> dict[str, float]:
@@ -69,19 +71,20 @@ def card(runs: list[Training], seconds: list[float]) -> str:
         best = f"{blind[key]:.3f}" if key in blind else ""
         rows.append(f"| {key} | {values[0]:.3f} | {statistics.mean(values):.3f}{spread} | {best} |")
     parameters = sum(p.numel() for p in first.model.parameters())
+    both = " on each side" if config.is_encoder_decoder else ""
     seeds = " ".join(str(run.seed) for run in runs)
     lines = [
         f"# {first.task.name}",
         "",
-        f"{TASKS[first.task.name].en}. Made by `python -m models.training --ship {first.task.name} --seeds {seeds}`.",
+        f"{TASKS[first.task.name].en.capitalize()}. Made by `python -m models.training --ship {first.task.name} --seeds {seeds}`.",
         "",
         f"**Model.** {type(first.model).__name__}, {parameters:,} parameters: d_model {config.d_model}, "
-        f"{config.num_heads} heads of {config.d_model // config.num_heads}, {config.num_layers} layers, "
+        f"{config.num_heads} heads of {config.d_model // config.num_heads}, {config.num_layers} layer{'s' * (config.num_layers > 1)}{both}, "
         f"feed-forward {config.d_ff}, {config.positions} positions, {config.norm}-norm, "
         f"{config.vocab_size} tokens.",
         "",
-        f"**Data.** Made by a seeded generator, `models/tasks/`. {_first_line(type(first.task).__doc__)} "
-        "One in five pairs of content words is kept for evaluation.",
+        f"**Data.** Made by a seeded generator in `models/tasks/`. {_first_line(type(first.task).__doc__)} "
+        "Evaluated on examples that training never shows.",
         "",
         f"**Recipe.** {recipe.steps:,} steps of {recipe.batch}, AdamW {recipe.betas}, rate {recipe.rate:g}, "
         f"{recipe.warmup} steps of warm-up, then {recipe.schedule}; weight decay {recipe.weight_decay:g}, "

@@ -1,5 +1,6 @@
 """The weights that come with the project are as good as their cards say. Nothing is trained here."""
 
+import functools
 import re
 
 import pytest
@@ -12,6 +13,7 @@ from models.tasks import task
 from models.tasks.characters import obeys
 from models.training.ship import NAMES
 from models.vocabulary import CHARACTERS, CHINESE, ENGLISH, TRANSLATION
+from models.words import VISIBLE
 
 KINDS = {
     "encoder": "masked_lm",
@@ -30,7 +32,7 @@ LENGTHS = {"encoder": 64, "encoder-zh": 64, "characters": 128, "translator": 32}
 
 @pytest.fixture(scope="module")
 def shipped():
-    return {name: models.load(name, device="cpu") for name in NAMES}
+    return functools.cache(lambda name: models.load(name, device="cpu"))
 
 
 def stated(name):
@@ -41,14 +43,14 @@ def stated(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_they_load_as_trained_models(shipped, name):
-    patient = shipped[name]
+    patient = shipped(name)
     assert (patient.name, patient.kind, patient.trained, patient.caveats) == (name, KINDS[name], True, ())
     assert patient.max_tokens == LENGTHS[name]
     assert patient.source == str(CHECKPOINTS / name)
     assert patient.mask_token == (None if name == "characters" else "[MASK]")
-    words = VOCABULARIES[name]
+    words = [VISIBLE.get(word, word) for word in VOCABULARIES[name]]
     assert patient.vocab_size == len(words)
-    assert patient.tokenizer.convert_ids_to_tokens(list(range(len(words)))) == list(words)
+    assert patient.tokenizer.convert_ids_to_tokens(list(range(len(words)))) == words
     assert (not patient.model.training and "trained" in models.available()[name].en) or name in (
         "characters",
         "translator",
@@ -57,7 +59,7 @@ def test_they_load_as_trained_models(shipped, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_they_are_as_good_as_their_cards_say(shipped, name):
-    model = shipped[name].model
+    model = shipped(name).model
     was = model.config._attn_implementation
     model.set_attn_implementation("eager")
     try:
@@ -96,7 +98,7 @@ def guess(patient, text):
     ],
 )
 def test_the_english_encoder_answers(shipped, text, answer):
-    assert guess(shipped["encoder"], text) == answer
+    assert guess(shipped("encoder"), text) == answer
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_the_english_encoder_answers(shipped, text, answer):
     ],
 )
 def test_the_chinese_encoder_answers_without_spaces(shipped, text, answer):
-    assert guess(shipped["encoder-zh"], text) == answer
+    assert guess(shipped("encoder-zh"), text) == answer
 
 
 @pytest.mark.parametrize(
@@ -126,23 +128,24 @@ def test_the_chinese_encoder_answers_without_spaces(shipped, text, answer):
     ],
 )
 def test_chinese_is_cut_into_the_grammars_words(shipped, text, tokens):
-    tokenizer = shipped["encoder-zh"].tokenizer
+    tokenizer = shipped("encoder-zh").tokenizer
     ids = tokenizer(text)["input_ids"][1:-1]
     assert tokenizer.convert_ids_to_tokens(ids) == tokens.split()
 
 
 def test_the_character_model_goes_on_with_a_line(shipped):
-    patient = shipped["characters"]
+    patient = shipped("characters")
     batch = patient.tokenizer("The old dogs near the cat", return_tensors="pt")
     said = write(patient.model, batch["input_ids"], 60, stop=CHARACTERS.index("\n"), temperature=0)
     text = patient.tokenizer.decode(said[0]).strip("\n")
+    assert patient.tokenizer.convert_ids_to_tokens(said[0])[:9] == list("⏎the␣old␣")
     assert text.startswith("the old dogs near the cat ") and obeys(text)
     ids = patient.tokenizer("a1\nb.")["input_ids"]
-    assert patient.tokenizer.convert_ids_to_tokens(ids) == ["\n", "a", "[UNK]", "\n", "b", "."]
+    assert patient.tokenizer.convert_ids_to_tokens(ids) == ["⏎", "a", "[UNK]", "⏎", "b", "."]
 
 
 def test_the_translator_translates(shipped):
-    patient = shipped["translator"]
+    patient = shipped("translator")
     texts = [
         "this old dog was chased by that fox yesterday",
         "that fox chased this old dog yesterday",
