@@ -8,7 +8,7 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # before gradio is i
 import gradio as gr
 
 from bilingual import SurgeryError
-from ui import operating
+from ui import operating, sweeping
 from ui import steps as steps_
 from ui.component import static_text
 from ui.events import MODEL, PRIVATE, Events
@@ -47,6 +47,7 @@ def build(pool: Pool) -> gr.Blocks:
             concurrency_limit=None,
         )
         gr.api(_operate_api(pool), api_name="operate", **MODEL)
+        gr.api(_sweep_api(pool), api_name="sweep", **MODEL)
         gr.api(_models_api(pool), api_name="models")
     return demo
 
@@ -79,6 +80,24 @@ def _operate_api(pool: Pool) -> Any:
             ) from error
 
     return operate
+
+
+def _sweep_api(pool: Pool) -> Any:
+    def sweep(
+        texts: list[str], plans: list[dict], model: str = "minilm", seeds: int = 1, lang: str = "en"
+    ) -> list[dict]:
+        """Many plans on many texts: one record per (text, plan) with what the plan changed, as `surgery.sweep` gives it.
+
+        plans: each as for /operate. seeds: how many seeds a random plan runs with; the measures are means, with `_sd`.
+        """
+        try:
+            return sweeping.sweep_plans(pool, model, texts, plans, seeds)
+        except SurgeryError as error:
+            raise gr.Error(
+                error.say(lang if lang in ("en", "zh") else "en"), print_exception=False
+            ) from error
+
+    return sweep
 
 
 def _models_api(pool: Pool) -> Any:

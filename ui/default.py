@@ -12,8 +12,10 @@ FILE = Path(__file__).parent / "data" / "default.json"
 
 def setting() -> Setting:
     """What the page starts with."""
-    _, text, other = presets.EXAMPLES["dog"]
-    return Setting(text=text, other=other, steps=steps.from_plan(presets.PRESETS[presets.FIRST][1]))
+    example = presets.EXAMPLES["dog"]
+    return Setting(
+        text=example.text, other=example.other, steps=steps.from_plan(presets.PRESETS[presets.FIRST][1])
+    )
 
 
 def compute() -> dict[str, Any]:

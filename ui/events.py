@@ -11,7 +11,7 @@ from bilingual import LANGUAGES, SurgeryError
 from surgery.operation import REGISTRY
 from surgery.selection import Selection, SelectionError
 from ui import layout as at
-from ui import operating, panels, present, presets
+from ui import operating, panels, present, presets, sweeping
 from ui import steps as steps_
 from ui.headgrid import HeadGrid, grid_value, grid_words
 from ui.heatmap import AttentionView, attention_words
@@ -203,15 +203,17 @@ class Events:
         return self.edit(steps, 0, setting.model, lang) | self.run(lang, setting)
 
     def on_example(self, name, lang, *ask):
-        _, text, other = presets.EXAMPLES[name]
-        setting = dataclasses.replace(self.setting(lang, *ask), text=text, other=other)
-        return {self.page.text: text, self.page.other: other} | self.run(lang, setting)
+        _, text, other, model = presets.EXAMPLES[name]
+        setting = dataclasses.replace(self.setting(lang, *ask), text=text, other=other, model=model)
+        return {self.page.text: text, self.page.other: other} | self.with_model(lang, setting)
 
     def on_model(self, lang, *ask):
-        setting = self.setting(lang, *ask)
-        updates = self.run(lang, setting) | {
-            self.page.model: gr.update(info=self.pool.about(setting.model, lang))
-        }
+        return self.with_model(lang, self.setting(lang, *ask))
+
+    def with_model(self, lang: str, setting: Setting) -> dict:
+        """Runs on a model that may be new to the page: its size, what it refuses and what it is are shown, too."""
+        about = gr.update(value=setting.model, info=self.pool.about(setting.model, lang))
+        updates = self.run(lang, setting) | {self.page.model: about}
         if self.pool.ready(setting.model):
             edit = self.edit(setting.steps, setting.selected, setting.model, lang)
             problem = updates[self.page.problem_plan]
@@ -266,10 +268,12 @@ class Events:
             view={**(view or {}), "layer": layer, "head": head, "average": False, "stamp": str(event._data)}
         )
 
-    def on_lang(self, lang, held, steps, selected, model):
+    def on_lang(self, lang, held, steps, selected, model, swept=None):
         about = {
             self.page.lang: gr.update(label=t("app.language", lang)),
             self.page.model: gr.update(label=t("app.model", lang), info=self.pool.about(model, lang)),
+            self.page.sweep: panels.sweep(swept, lang),
+            self.page.sweep_file: gr.UploadButton(label=t("sweep.file", lang)),
         }
         return (
             self.labels(lang)
@@ -379,6 +383,33 @@ class Events:
             self.page.files: gr.update(value=[str(path) for path in sorted(folder.iterdir())], visible=True)
         }
 
+    # --- sweeping ---------------------------------------------------------------------------------------
+
+    def on_sweep(self, lang, model, texts, kind):
+        """Text by text, so that what was found stays when it is cancelled."""
+        page = self.page
+        try:
+            for swept in sweeping.sweep(self.pool, model, texts or "", kind):
+                yield {
+                    page.sweep: panels.sweep(swept, lang),
+                    page.swept: swept,
+                    page.problem_sweep: at.problem(""),
+                }
+        except SurgeryError as error:
+            yield {page.problem_sweep: at.problem(error.say(lang))}
+
+    def on_sweep_file(self, path, lang):
+        """The texts of an uploaded file, put into the box."""
+        page = self.page
+        try:
+            text = Path(path).read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError):
+            return {page.problem_sweep: at.problem(t("sweep.unreadable", lang))}
+        try:
+            return {page.sweep_texts: "\n".join(sweeping.lines(text)), page.problem_sweep: at.problem("")}
+        except SurgeryError as error:
+            return {page.problem_sweep: at.problem(error.say(lang))}
+
     # --- language ---------------------------------------------------------------------------------------
 
     def labels(self, lang: str) -> dict:
@@ -387,17 +418,19 @@ class Events:
         labelled = {
             page.lang: "app.language", page.examples: "app.examples", page.presets: "app.presets",
             page.fine: "app.fine", page.more: "app.more", page.pad_to: "app.pad_to", page.literal: "app.literal",
-            page.files: "app.downloads", page.text: "app.text", page.other: "app.other",
+            page.files: "app.downloads", page.sweep_kind: "sweep.kind", page.sweep_texts: "sweep.texts", page.text: "app.text", page.other: "app.other",
         }  # fmt: skip
         valued = {
             page.operate: "app.operate", page.reset: "app.reset", page.add: "form.add",
-            page.copy: "app.copy_link", page.make: "app.files",
+            page.copy: "app.copy_link", page.make: "app.files", page.sweep_run: "sweep.run",
+            page.sweep_cancel: "app.cancel",
         }  # fmt: skip
         more = {
             page.text: {"info": at.text_info(lang)},
             page.other: {"info": t("app.other_info", lang)},
             page.examples: {"choices": at.example_choices(lang)},
             page.presets: {"choices": at.preset_choices(lang)},
+            page.sweep_kind: {"choices": at.sweep_choices(lang)},
         }
         return (
             {page.title: at.title(lang)}
@@ -414,7 +447,8 @@ class Events:
             {
                 *self.run_outputs, *self.editor, page.text, page.other, page.model, page.pad_to, page.literal,
                 page.presets, page.view, page.examples, page.lang, page.title, page.fine, page.more, page.files,
-                page.operate, page.reset, page.add, page.copy, page.make, *page.tabs.values(),
+                page.operate, page.reset, page.add, page.copy, page.make, page.sweep, page.sweep_run, page.sweep_cancel, page.sweep_file, page.sweep_kind,
+                page.sweep_texts, *page.tabs.values(),
             }
         )  # fmt: skip
         run = {
@@ -430,7 +464,7 @@ class Events:
         gr.on([page.operate.click, page.text.submit], self.on_operate, self.ask, edited, **run)
         page.presets.input(self.on_preset, [page.presets, *self.ask], edited, **run)
         page.examples.input(
-            self.on_example, [page.examples, *self.ask], [*edited, page.text, page.other], **run
+            self.on_example, [page.examples, *self.ask], [*edited, page.text, page.other, page.model], **run
         )
         page.model.input(self.on_model, self.ask, [*edited, page.model], **run)
         page.reset.click(self.on_reset, page.lang, everything, **run)
@@ -462,6 +496,20 @@ class Events:
         )  # fmt: skip
         for name in ("heads", "verdict"):
             page.panels[name].action(self.on_open, page.view, page.heat, **QUICK)
+        sweep = page.sweep_run.click(
+            self.on_sweep,
+            [page.lang, page.model, page.sweep_texts, page.sweep_kind],
+            [page.sweep, page.swept, page.problem_sweep],
+            **MODEL,
+            **PRIVATE,
+            show_progress="minimal",
+            show_progress_on=page.sweep_kind,
+        )
+        page.sweep_cancel.click(None, None, None, cancels=[sweep], **PRIVATE)
+        page.sweep_file.upload(
+            self.on_sweep_file, [page.sweep_file, page.lang], [page.sweep_texts, page.problem_sweep], **QUICK
+        )
+        page.sweep.action(self.on_open, page.view, page.heat, **QUICK)
         page.copy.click(None, page.copy, None, js=COPY_JS, **PRIVATE)
         page.make.click(
             self.on_files,
@@ -471,7 +519,10 @@ class Events:
             **PRIVATE,
         )
         page.lang.input(
-            self.on_lang, [page.lang, page.held, page.steps, page.selected, page.model], everything, **QUICK
+            self.on_lang,
+            [page.lang, page.held, page.steps, page.selected, page.model, page.swept],
+            everything,
+            **QUICK,
         )
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import gradio as gr
 
-from ui import default, panels, presets
+from ui import default, panels, presets, sweeping
 from ui.controls import OperationForm
 from ui.headgrid import HeadGrid, grid_value
 from ui.heatmap import AttentionView
@@ -45,6 +45,7 @@ class Layout:
         self.steps = gr.State(first.steps)
         self.selected = gr.State(0)
         self.view = gr.State({})
+        self.swept = gr.State(None)  # the last ui.sweeping.Swept of this visitor
         self.token = gr.Textbox(visible="hidden", elem_id="token")
 
     def _ask(self, lang: str) -> None:
@@ -110,12 +111,39 @@ class Layout:
             for name in TABS:
                 with gr.Tab(t(f"tabs.{name}", lang), id=name, render_children=True) as self.tabs[name]:
                     self.panels[name] = Panel(stored[lang][name], elem_id=f"panel-{name}")
+            self._sweep(lang)
             with gr.Tab(t("tabs.share", lang), id="share", render_children=True) as self.tabs["share"]:
                 self.copy = gr.Button(t("app.copy_link", lang), elem_id="copy-link")
                 self.make = gr.Button(t("app.files", lang), elem_id="make-files")
                 self.files = gr.Files(
                     label=t("app.downloads", lang), interactive=False, visible=False, elem_id="files"
                 )
+
+    def _sweep(self, lang: str) -> None:
+        with gr.Tab(t("tabs.sweep", lang), id="sweep", render_children=True) as self.tabs["sweep"]:
+            self.sweep_kind = gr.Radio(
+                sweep_choices(lang),
+                value="heads",
+                label=t("sweep.kind", lang),
+                elem_id="sweep-kind",
+                elem_classes="pills",
+            )
+            self.sweep_texts = gr.Textbox(
+                "\n".join((self.first.text, self.first.other)),
+                lines=3,
+                label=t("sweep.texts", lang),
+                elem_id="sweep-texts",
+            )
+            with gr.Row():
+                self.sweep_run = gr.Button(
+                    t("sweep.run", lang), variant="primary", elem_id="sweep-run", min_width=100
+                )
+                self.sweep_cancel = gr.Button(t("app.cancel", lang), elem_id="sweep-cancel", min_width=80)
+                self.sweep_file = gr.UploadButton(
+                    t("sweep.file", lang), file_types=[".txt", ".csv"], elem_id="sweep-file", min_width=140
+                )
+            self.problem_sweep = gr.HTML(elem_classes="problem", visible=False)
+            self.sweep = Panel(panels.sweep(None, lang), elem_id="panel-sweep")
 
     @property
     def results(self) -> list[Any]:
@@ -137,7 +165,11 @@ def text_info(lang: str) -> str:
 
 
 def example_choices(lang: str) -> list[tuple[str, str]]:
-    return [(label.say(lang), name) for name, (label, _, _) in presets.EXAMPLES.items()]
+    return [(label.say(lang), name) for name, (label, *_) in presets.EXAMPLES.items()]
+
+
+def sweep_choices(lang: str) -> list[tuple[str, str]]:
+    return [(label.say(lang), name) for name, label in sweeping.TITLES.items()]
 
 
 def preset_choices(lang: str) -> list[tuple[str, str]]:

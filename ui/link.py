@@ -1,6 +1,6 @@
 """What a share link holds: text, model, steps, options and view; nothing of it is kept on the server."""
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any
 
 from bilingual import SurgeryError
@@ -12,6 +12,10 @@ VERSION = 1
 
 class LinkError(SurgeryError):
     """A link that this page cannot read."""
+
+
+class SettingError(SurgeryError):
+    """A value of the wrong kind."""
 
 
 @dataclass
@@ -26,6 +30,18 @@ class Setting:
     pad_to: int = 0
     literal: bool = False
     view: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for about in fields(self):
+            value, default = getattr(self, about.name), about.default
+            kind = about.default_factory if default is MISSING else type(default)
+            if type(value) is not kind:
+                raise SettingError(
+                    f"{about.name} = {value!r:.60} is not possible: it must be {kind.__name__}.",
+                    f"{about.name} = {value!r:.60} 不可用：应为 {kind.__name__}。",
+                )
+        if not all(isinstance(step, dict) and isinstance(step.get("on"), bool) for step in self.steps):
+            raise SettingError("steps must be operations that are on or off.", "steps 应为带开关的操作列表。")
 
     def to_token(self) -> str:
         """URL-safe letters for `?s=`."""
@@ -42,17 +58,12 @@ class Setting:
             data = unpack(token)
         except PlanError as error:
             raise bad from error
-        if not isinstance(data, dict) or data.get("version") != VERSION:
+        if not isinstance(data, dict) or data.get("version") != VERSION or "text" not in data:
             raise bad
-        setting = cls()
-        for about in fields(cls):
-            kind = type(getattr(setting, about.name))
-            value = data.get(about.name, getattr(setting, about.name))
-            if type(value) is not kind:
-                raise bad
-            setattr(setting, about.name, value)
-        if not all(isinstance(step, dict) and isinstance(step.get("on"), bool) for step in setting.steps):
-            raise bad
+        try:
+            setting = cls(**{about.name: data[about.name] for about in fields(cls) if about.name in data})
+        except SettingError as error:
+            raise bad from error
         steps_.to_plan([{**step, "on": True} for step in setting.steps])  # raises for what is no operation
         setting.selected = min(max(setting.selected, 0), max(len(setting.steps) - 1, 0))
         return setting

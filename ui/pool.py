@@ -9,6 +9,7 @@ from bilingual import SurgeryError, Words
 
 MOST = 2  # models alive at a time
 FALLBACK = "minilm"
+TWO_TEXTS = ("translator",)  # reads one text and writes another; a comparison shows one
 
 
 class NotAllowedError(SurgeryError):
@@ -25,7 +26,7 @@ class Pool:
         from models import available
 
         self.default, self.device, self.public = default, device, public
-        self.allowed = tuple(dict.fromkeys((default, *available())))
+        self.allowed = tuple(name for name in dict.fromkeys((default, *available())) if name not in TWO_TEXTS)
         self.problem: Words | None = None  # why the default is not the model that was asked for
         self._futures: OrderedDict[str, Future] = OrderedDict()
         self._lock = threading.Lock()

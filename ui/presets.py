@@ -1,5 +1,7 @@
 """What runs on one click: a name and a plan each. And texts to try."""
 
+from typing import NamedTuple
+
 import surgery.operations as ops
 from bilingual import Words
 from surgery.plan import Plan
@@ -17,13 +19,30 @@ PRESETS: dict[str, tuple[Words, Plan]] = {
 }
 FIRST = "positions"
 
-EXAMPLES: dict[str, tuple[Words, str, str]] = {
-    "dog": (Words("Who bit whom", "谁咬了谁"), "The dog bit the man", "The man bit the dog"),
-    "animal": (
+
+class Example(NamedTuple):
+    """Something to try: a text, a second one to compare it with, and the model that shows it best."""
+
+    label: Words
+    text: str
+    other: str = ""
+    model: str = "minilm"
+
+
+EXAMPLES: dict[str, Example] = {
+    "dog": Example(Words("Who bit whom", "谁咬了谁"), "The dog bit the man", "The man bit the dog"),
+    "animal": Example(
         Words("What is “it”?", "“it”指什么"),
         "The animal didn't cross the street because it was too tired.",
         "The animal didn't cross the street because it was too wide.",
     ),
-    "chinese": (Words("Chinese", "中文"), "我爱北京天安门，因为它很美。", ""),
-    "odd": (Words("Odd tokens", "奇怪的词元"), "Price: $5 or $x_$? <b>bold</b> & “quotes” 🧬 naïve", ""),
+    "agree": Example(
+        Words("is or are?", "is 还是 are？"), "today the dogs near the cat [MASK] tired", model="encoder"
+    ),
+    "who": Example(
+        Words("Chinese: who did it?", "谁做的？"), "猫被狗打败了[SEP]是谁做的？[MASK]", model="encoder-zh"
+    ),
+    "odd": Example(
+        Words("Odd tokens", "奇怪的词元"), "Price: $5 or $x_$? <b>bold</b> & “quotes” 🧬 naïve 你好"
+    ),
 }

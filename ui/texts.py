@@ -71,6 +71,35 @@ TEXTS: dict[str, Words] = {
     "tabs.pipeline": Words("Pipeline", "流程"),
     "tabs.code": Words("Code", "代码"),
     "tabs.share": Words("Share", "分享"),
+    "tabs.sweep": Words("Sweep", "扫描"),
+    # The sweep
+    "sweep.texts": Words("Texts, one a line", "文本，每行一个"),
+    "sweep.file": Words("or a text file, one text a line", "或文本文件，每行一个文本"),
+    "sweep.unreadable": Words("This file is not text in UTF-8.", "该文件不是 UTF-8 文本。"),
+    "sweep.kind": Words("What to vary", "改变什么"),
+    "sweep.run": Words("Sweep", "开始扫描"),
+    "sweep.none": Words(
+        "A sweep runs many plans on your texts in one go and shows which of them matter.",
+        "扫描会在您的文本上一次运行许多计划，并显示哪些有影响。",
+    ),
+    "sweep.progress": Words("{done} of {of} texts.", "已完成 {of} 个文本中的 {done} 个。"),
+    "sweep.kl": Words(
+        "KL divergence of the answers from the baseline's (nats), mean over the texts.",
+        "答案相对基线的 KL 散度（nats），对文本取平均。",
+    ),
+    "sweep.relative_l2": Words(
+        "Relative L2 change of the last hidden states, mean over the texts.",
+        "最后隐藏状态的相对 L2 变化，对文本取平均。",
+    ),
+    "sweep.heads_help": Words(
+        "One head is off at a time; click one to open it.", "每次关闭一个头；点击可打开该头。"
+    ),
+    "sweep.temperatures_help": Words("T = 1 is the unmodified model.", "T = 1 是未修改的模型。"),
+    "sweep.layers_help": Words(
+        "Each operation acts on all heads of one layer.", "每个操作作用于一层的所有头。"
+    ),
+    "sweep.effect": Words("effect", "影响"),
+    "sweep.csv": Words("Download all numbers as CSV", "下载全部数据（CSV）"),
     # The attention maps
     "attention.empty": Words("No result yet.", "尚无结果。"),
     "attention.baseline": Words("Baseline", "基线"),

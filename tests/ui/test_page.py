@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+import surgery as sg
 from models import load
 from surgery import RemovePositions, Temperature, compare
 from tests.ui.conftest import DESKTOP, PHONE
@@ -278,7 +279,7 @@ def test_an_empty_text_and_an_unknown_model_are_said_in_the_readers_language(ope
 def test_another_model_brings_its_own_layers_and_says_that_it_is_untrained(open_page):
     page = open_page().ready()
     page.page.locator("#model input").click()
-    page.page.locator("[role=option]").filter(has_text="encoder").first.click()
+    page.page.locator("[role=option]").filter(has_text="encoder-untrained").click()
     page.page.wait_for_function(
         f"JSON.stringify({STAMP}) && document.querySelector('#verdict').innerText.includes('ntrained')"
     )
@@ -300,3 +301,30 @@ def test_axe_finds_nothing_serious(open_page, viewport, scheme, lang):
         found += [v for v in result.response["violations"] if v["impact"] in ("serious", "critical")]
     said = {(v["id"], node["html"][:160]) for v in found for node in v["nodes"]}
     assert said == set()
+
+
+def test_a_sweep_shows_every_head_opens_one_and_gives_its_numbers(open_page):
+    page = open_page().ready()
+    page.tab("sweep")
+    page.page.locator("#sweep-run").click()
+    page.page.wait_for_selector("#panel-sweep table")
+    page.page.wait_for_function("document.querySelector('#panel-sweep').innerText.includes('2 of 2')")
+    wanted = sg.head_importance(load("minilm"), [FIRST, "The man bit the dog"])
+    shown = page.page.locator("#panel-sweep td button").all_inner_texts()
+    assert [float(text) for text in shown] == pytest.approx(wanted["effect"].tolist(), abs=6e-4)
+    page.page.locator("#panel-sweep td button").nth(30).click()
+    page.page.wait_for_function("JSON.parse(document.querySelector('#maps .av').dataset.view).layer === 2")
+    page.write("sweep-texts", "")
+    page.page.locator("#sweep-run").click()
+    page.page.locator(".problem [role=alert]").filter(has_text="one a line").wait_for()
+
+
+@pytest.mark.parametrize("example, before, lang", [("agree", "are", "en"), ("who", "狗", "zh")])
+def test_an_example_brings_the_model_that_answers_it_and_surgery_changes_the_answer(
+    open_page, example, before, lang
+):
+    page = open_page(f"?lang={lang}").ready()
+    page.after(lambda: page.pill("examples", example))
+    page.says("verdict", before)
+    page.says("panel-outputs", before)
+    assert page.page.locator("#model input").input_value() == presets.EXAMPLES[example].model
