@@ -129,7 +129,7 @@ def serve(demo: gr.Blocks, **options: Any) -> Any:
         theme=theme(),
         css=static_text("app.css"),
         js=BACK_JS,
-        footer_links=["api"],
+        footer_links=[],
         run_history=False,
         ssr_mode=False,
         **options,
