@@ -93,6 +93,7 @@ class Characters(Task):
 
     name = "characters"
     metric = "obeys"
+    evaluated = "100 lines that it writes (obeys), and other text of the language (nats per letter)"
     recipe = Recipe(steps=2000, batch=32)
     written = 100  # lines that an evaluation has the model write
 

@@ -73,6 +73,7 @@ class Task(ABC):
 
     name: str
     metric: str = "accuracy"  # the entry of `evaluate` that says it in one number, higher is better
+    evaluated: str = "examples that training never shows"
     recipe: Recipe = Recipe()
 
     @abstractmethod

@@ -98,6 +98,7 @@ class Translation(Task):
 
     name = "translator"
     metric = "sentences"
+    evaluated = "500 sentences about pairs of nouns that training never shows"
     recipe = Recipe(steps=1000)
 
     def model(self, **choices) -> EncoderDecoderForTranslation:

@@ -64,7 +64,7 @@ def card(runs: list[Training], seconds: list[float]) -> str:
     """The model card of a checkpoint."""
     first = runs[0]
     recipe, config, blind = first.recipe, first.model.config, first.task.order_blind()
-    rows = []
+    title, rows = TASKS[first.task.name].en, []
     for key in measures(first):
         values = [measures(run)[key] for run in runs]
         spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
@@ -76,7 +76,7 @@ def card(runs: list[Training], seconds: list[float]) -> str:
     lines = [
         f"# {first.task.name}",
         "",
-        f"{TASKS[first.task.name].en.capitalize()}. Made by `python -m models.training --ship {first.task.name} --seeds {seeds}`.",
+        f"{title[0].upper()}{title[1:]}. Made by `python -m models.training --ship {first.task.name} --seeds {seeds}`.",
         "",
         f"**Model.** {type(first.model).__name__}, {parameters:,} parameters: d_model {config.d_model}, "
         f"{config.num_heads} heads of {config.d_model // config.num_heads}, {config.num_layers} layer{'s' * (config.num_layers > 1)}{both}, "
@@ -84,7 +84,7 @@ def card(runs: list[Training], seconds: list[float]) -> str:
         f"{config.vocab_size} tokens.",
         "",
         f"**Data.** Made by a seeded generator in `models/tasks/`. {_first_line(type(first.task).__doc__)} "
-        "Evaluated on examples that training never shows.",
+        f"Evaluated on {first.task.evaluated}.",
         "",
         f"**Recipe.** {recipe.steps:,} steps of {recipe.batch}, AdamW {recipe.betas}, rate {recipe.rate:g}, "
         f"{recipe.warmup} steps of warm-up, then {recipe.schedule}; weight decay {recipe.weight_decay:g}, "

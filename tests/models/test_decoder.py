@@ -66,8 +66,8 @@ def copy(theirs: nn.MultiheadAttention, ours: MultiHeadAttention):
     """The weights of ours in theirs; a key/value head that serves a group is repeated for each of it."""
 
     def spread(tensor, projection):
-        groups = HEADS * D_HEAD // projection.out_features
-        return tensor.unflatten(0, (-1, D_HEAD)).repeat_interleave(groups, 0).flatten(0, 1)
+        groups = ours.num_heads * ours.head_dim // projection.out_features
+        return tensor.unflatten(0, (-1, ours.head_dim)).repeat_interleave(groups, 0).flatten(0, 1)
 
     projections = (ours.query, ours.key, ours.value)
     theirs.in_proj_weight.data = torch.cat([spread(p.weight.data, p) for p in projections])
@@ -77,16 +77,17 @@ def copy(theirs: nn.MultiheadAttention, ours: MultiHeadAttention):
 
 
 @pytest.mark.parametrize("implementation", ["eager", "sdpa"])
-@pytest.mark.parametrize("kv_heads", [5, 1])
+@pytest.mark.parametrize(("heads", "kv_heads"), [(5, 5), (5, 1), (10, 2), (22, 11)])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("crossing", [False, True])
-def test_multi_head_attention_is_pytorchs(implementation, kv_heads, causal, crossing):
-    config = EncoderConfig(**SIZES, num_kv_heads=kv_heads, attn_implementation=implementation)
+def test_multi_head_attention_is_pytorchs(implementation, heads, kv_heads, causal, crossing):
+    sizes = {**SIZES, "num_heads": heads, "num_kv_heads": kv_heads}
+    config = EncoderConfig(**sizes, attn_implementation=implementation)
     generator = torch.Generator().manual_seed(2)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
         ours = MultiHeadAttention(config, 0).eval()
-        theirs = copy(nn.MultiheadAttention(WIDTH, HEADS, batch_first=True), ours)
+        theirs = copy(nn.MultiheadAttention(WIDTH, heads, batch_first=True), ours)
     hidden = torch.randn(BATCH, TOKENS, WIDTH, generator=generator)
     source = torch.randn(BATCH, SOURCE, WIDTH, generator=generator) if crossing else hidden
     allowed = torch.ones(TOKENS, source.shape[1], dtype=torch.bool)
@@ -102,15 +103,15 @@ def test_multi_head_attention_is_pytorchs(implementation, kv_heads, causal, cros
         close(weights, theirs_weights)
 
 
-@pytest.mark.parametrize("groups", [1, 5])
-def test_grouped_queries_are_scaled_dot_product_attention_with_repeated_keys(groups):
+@pytest.mark.parametrize("kv_heads", [1, 2, 3, 6])
+def test_grouped_queries_are_scaled_dot_product_attention_with_repeated_keys(kv_heads):
     generator = torch.Generator().manual_seed(4)
-    query = torch.randn(BATCH, HEADS, TOKENS, D_HEAD, generator=generator)
-    key, value = torch.randn(2, BATCH, HEADS // groups, SOURCE, D_HEAD, generator=generator)
+    query = torch.randn(BATCH, 6, TOKENS, D_HEAD, generator=generator)
+    key, value = torch.randn(2, BATCH, kv_heads, SOURCE, D_HEAD, generator=generator)
     output, weights = eager_attention_forward(nn.Module(), query, key, value, None)
     expected = F.scaled_dot_product_attention(query, key, value, enable_gqa=True)
     close(output, expected.transpose(1, 2))
-    assert weights.shape == (BATCH, HEADS, TOKENS, SOURCE)
+    assert weights.shape == (BATCH, 6, TOKENS, SOURCE)
 
 
 def pytorch_layer(layer, norm):
