@@ -85,10 +85,10 @@ def load(
     from .placement import choose_device, choose_dtype  # torch is imported when it is first needed
 
     device, dtype = choose_device(device), choose_dtype(dtype)
-    if name in _SHIPPED:
+    if isinstance(name, str) and name in _SHIPPED:
         from .shipped import load_shipped
 
-        return load_shipped(str(name), device, dtype)
+        return load_shipped(name, device, dtype)
     if name == "encoder-untrained":
         from .scratch import load_encoder
 

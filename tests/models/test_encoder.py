@@ -2,10 +2,10 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
-from transformers import AutoModel, AutoModelForMaskedLM
+from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification
 
 from bilingual import SurgeryError
-from models import EncoderConfig, EncoderForMaskedLM, EncoderModel
+from models import EncoderConfig, EncoderForMaskedLM, EncoderForSequenceClassification, EncoderModel
 from models.encoder import EncoderLayer, MultiHeadAttention, eager_attention_forward
 
 BATCH, TOKENS, HEADS, D_HEAD, D_FF, LAYERS, VOCAB, ROOM = 3, 7, 5, 22, 13, 2, 17, 19
@@ -286,6 +286,22 @@ def test_the_decoder_reads_the_word_embeddings():
     torch.testing.assert_close(out.loss, expected)
     out.loss.backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_a_classifier_reads_its_answer_off_the_first_token(tmp_path):
+    model, words = build(EncoderForSequenceClassification, num_labels=4), ids()
+    labels = torch.tensor([3, 0, 2])
+    out = model(words, labels=labels)
+    assert out.logits.shape == (BATCH, 4)
+    torch.testing.assert_close(out.loss, F.cross_entropy(out.logits, labels))
+    out.loss.backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+    first = model.encoder(words).last_hidden_state[:, 0]
+    expected = model.classifier(torch.tanh(model.transform(first)))
+    torch.testing.assert_close(out.logits, expected)
+    model.save_pretrained(tmp_path)
+    again = AutoModelForSequenceClassification.from_pretrained(tmp_path)
+    assert torch.equal(again(words).logits, out.logits)
 
 
 def test_embeddings_may_be_given_instead_of_ids():
