@@ -272,6 +272,19 @@ def test_mixed_precision_needs_cuda():
         short("first", device="cuda:7")
 
 
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("surgery", [None, EachStep(sg.Temperature(2.0), sg.WeightDropout(0.1, 1))])
+def test_mixed_precision_learns_and_resumes(dtype, surgery, tmp_path):
+    more = {"device": "cuda", "dtype": dtype, "surgery": surgery}
+    run = Training(Sixteen(), evaluate_every=0, **more).run(folder=tmp_path)
+    assert run.history[-1]["loss"] < 0.1 < run.history[0]["loss"]
+    assert next(run.model.parameters()).dtype == torch.float32
+    resumed = Training(Sixteen(), evaluate_every=0, **more).resume(tmp_path)
+    assert torch.equal(weights(resumed), weights(run))
+
+
 # --- under surgery ------------------------------------------------------------------------------------------
 
 
