@@ -12,9 +12,12 @@ class Words(NamedTuple):
     zh: str
 
     def say(self, lang: str = "en") -> str:
-        """The text in `lang` ("en" or "zh"). Raises ValueError for another language."""
+        """The text in `lang` ("en" or "zh"). Raises LanguageError for another language."""
         if lang not in LANGUAGES:
-            raise ValueError(f"Language {lang!r} is not known: choose one of {', '.join(LANGUAGES)}.")
+            raise LanguageError(
+                f"Language {lang!r} is not known: choose one of {', '.join(LANGUAGES)}.",
+                f"没有语言 {lang!r}：请选 {'、'.join(LANGUAGES)} 之一。",
+            )
         return getattr(self, lang)
 
 
@@ -32,3 +35,7 @@ class SurgeryError(Exception):
     def say(self, lang: str = "en") -> str:
         """The sentence in `lang`, "en" or "zh"."""
         return self.words.say(lang)
+
+
+class LanguageError(SurgeryError, ValueError):
+    """A language that nothing is said in."""

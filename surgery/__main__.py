@@ -35,6 +35,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--plan", help="a plan: a JSON file, JSON, or a link, put before the operations")
     run.add_argument("--other", help="a second text, for the similarity of the two")
     run.add_argument("--pad-to", type=int, metavar="N", help="pad the text to N tokens")
+    run.add_argument("--max-tokens", type=int, metavar="N", help="read at most N tokens")
     run.add_argument("--literal", action="store_true", help="read typed [MASK], [SEP], ... as characters")
     run.add_argument(
         "--capture", choices=("all", "stats", "none"), default="all", help="what to keep of attention"
@@ -76,6 +77,7 @@ def run_command(args: argparse.Namespace) -> None:
         other=args.other,
         pad_to=args.pad_to,
         literal=args.literal,
+        max_tokens=args.max_tokens,
     )
     print(
         json.dumps(comparison.to_dict(), ensure_ascii=False, indent=1)
@@ -92,7 +94,7 @@ def _plan(given: str | None):
 
     if given is None:
         return sg.Plan()
-    if Path(given).is_file() and len(given) < 4096:
+    if os.path.isfile(given):  # False, not an error, for what is too long to be a path
         given = Path(given).read_text(encoding="utf-8")
     return sg.Plan.from_json(given) if given.lstrip().startswith("{") else sg.Plan.from_link(given.strip())
 
@@ -125,14 +127,14 @@ def report(comparison, lang: str) -> str:
         what = Words("similarity of the two texts", "两个文本的相似度").say(lang)
         lines += ["", f"{what}: {before:.4f} -> {after:.4f}"]
     if len(comparison.plan) and not comparison.heads.empty:
-        keys = ["layer", "head", "js_divergence", "total_variation", "entropy_baseline", "entropy_operated"]
+        keys = ["layer", "head", "js_divergence", "moved", "entropy_baseline", "entropy_operated"]
         top = comparison.heads.sort_values("js_divergence", ascending=False, na_position="last").head(5)
         rows = [
             [int(row["layer"]), int(row["head"]), *(_number(row[key]) for key in keys[2:])]
             for row in top.to_dict("records")
         ]
         title = Words(
-            "Heads that changed most (nats; share of weight)", "变化最大的注意力头（nats；权重份额）"
+            "Heads that changed most (nats; share of weight)", "变化最大的注意力头（奈特；权重份额）"
         )
         lines += ["", title.say(lang), *_columns([keys, *rows])]
     return "\n".join(lines)
@@ -184,9 +186,13 @@ def main(argv: list[str] | None = None) -> int:
     args = parser().parse_args(argv)
     try:
         args.action(args)
+        sys.stdout.flush()
     except SurgeryError as error:
         print(f"{Words('Error', '错误').say(args.lang)}: {error.say(args.lang)}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever read our output has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except OSError as error:  # a folder that cannot be written, a plan file that cannot be read
         print(
             f"{Words('Error', '错误').say(args.lang)}: {error.strerror or error}: {error.filename}",

@@ -92,6 +92,7 @@ def change(before: Site, after: Site, real: Tensor, separators: Tensor) -> dict[
     found = {
         "js_divergence": metrics.mean(metrics.js_divergence(before.weights, after.weights), keep),
         "total_variation": metrics.mean(metrics.total_variation(before.weights, after.weights), keep),
+        "moved": metrics.mean(metrics.weight_moved(before.weights, after.weights), keep),
         "scores": metrics.mean((after.scores - before.scores).abs().flatten(2), pairs.flatten(2)),
         "output": ((moved * keep).sum(-1) / (was * keep).sum(-1)).sqrt().float(),
     }

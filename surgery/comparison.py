@@ -52,7 +52,8 @@ class Comparison:
     the last hidden state. output: what changed at the end. similarity: of this and the other text, under each run.
     In `heads`, scores_mean, _std, _min and _max are of the scores of real query-key pairs, permitted counts those pairs that
     the masks let through, weight_max is the mean largest weight of a query, output_rms the root mean square of a head's output.
-    kind and mask_token are the model's (see models.LoadedModel); d_k is the width of one of its heads_per_layer heads.
+    kind and mask_token are the model's (see models.LoadedModel); d_k is the width of one of its heads_per_layer heads, scale the
+    model's own factor on q·kᵀ.
     """
 
     model: str
@@ -69,6 +70,7 @@ class Comparison:
     kind: str = "encoder"
     mask_token: str | None = None
     heads_per_layer: int = 0
+    scale: float = 1.0
     d_k: int = 0
 
     @property
@@ -88,7 +90,10 @@ class Comparison:
     def notices(self, lang: str = "en") -> list[str]:
         """What a reader should know: caveats of the model, cut text, unknown tokens, closed rows, one draw."""
         said = [*self.caveats, *self.reading.notices]
-        empty = 0 if self.operated.no_key is None else int(self.operated.no_key.any(dim=(0, 1)).sum())
+        closed = [] if self.operated.no_key is None else self.operated.no_key.any(dim=(0, 1)).tolist()
+        empty = sum(
+            no_key for no_key, kind in zip(closed, self.reading.kinds, strict=False) if kind != "padding"
+        )
         if empty:
             said.append(
                 Words(
@@ -119,8 +124,12 @@ class Comparison:
         return int(top["layer"]), int(top["head"])
 
     def head(self, layer: int, head: int) -> pd.Series:
-        """The row of `heads` of one captured head."""
+        """The row of `heads` of one captured head. Raises NotCapturedError for another one."""
         found = self.heads[(self.heads["layer"] == layer) & (self.heads["head"] == head)]
+        if found.empty:
+            raise NotCapturedError(
+                f"Layer {layer} head {head} was not captured.", f"没有采集第 {layer} 层第 {head} 头。"
+            )
         return found.iloc[0]
 
     def layer(self, layer: int) -> int:
@@ -147,7 +156,6 @@ class Comparison:
         return _plain(
             {
                 "model": self.model,
-                "caveats": [words.en for words in self.caveats],
                 "text": self.text,
                 "tokens": self.tokens,
                 "kinds": list(self.reading.kinds),
@@ -156,7 +164,7 @@ class Comparison:
                 "total_tokens": self.reading.total,
                 "plan": self.plan.to_dict(),
                 "verdict": {lang: self.verdict(lang) for lang in ("en", "zh")},
-                "notices": self.notices(),
+                "notices": {lang: self.notices(lang) for lang in ("en", "zh")},
                 "output": self.output,
                 "similarity": self.similarity,
                 "predictions": {"baseline": self.baseline.predictions, "operated": self.operated.predictions},

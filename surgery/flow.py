@@ -7,6 +7,7 @@ differ in the last bit at some text lengths.) `capture="stats"` does take that w
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -47,6 +48,11 @@ def compare(
 
     Raises TextError, UnsupportedError, SelectionError or OperationError before anything is shown.
     """
+    if not hasattr(patient, "tokenizer"):
+        raise UnsupportedError(
+            f"compare needs what models.load returns, which brings a tokenizer, not {type(patient).__name__}.",
+            f"compare 需要 models.load 的结果（带有分词器），而不是 {type(patient).__name__}。",
+        )
     plan = Plan() if plan is None else Plan(plan)
     texts = text if isinstance(text, list) else [text]
     if not texts:
@@ -105,8 +111,8 @@ class _Surgery:
                 return frozenset(every)
         elif isinstance(capture, Iterable):
             layers = list(capture)
-            if all(isinstance(n, int) and not isinstance(n, bool) and n in every for n in layers):
-                return frozenset(layers)
+            if all(isinstance(n, Integral) and not isinstance(n, bool) and n in every for n in layers):
+                return frozenset(map(int, layers))
         raise CaptureError(
             f'capture = {capture!r} is not possible: give "all", "stats", None or a list of layers 0-{len(every) - 1}.',
             f'capture = {capture!r} 不可用：请给 "all"、"stats"、None 或层号列表（0-{len(every) - 1}）。',
@@ -120,7 +126,7 @@ class _Surgery:
         inputs = {k: v.repeat(len(plans), 1) for k, v in self.inputs.items()}
         rows = [None] if len(plans) == 1 else [torch.arange(n * i, n * (i + 1)) for i in range(len(plans))]
         scope = theatre.run(self.patient.model, plans, rows=rows, witnesses=witnesses, name=self.patient.name)
-        with torch.inference_mode(), scope:
+        with torch.inference_mode(), theatre.in_eval(self.patient.model), scope:
             out = self.patient.model(**inputs, output_hidden_states=True)
         hidden = torch.stack([h.float().cpu() for h in out.hidden_states])  # (layer + 1, row, token, width)
         logits = getattr(out, "logits", None)
@@ -182,6 +188,7 @@ class _Surgery:
                     mask_token=self.patient.mask_token,
                     heads_per_layer=self.anatomy.heads,
                     d_k=self.anatomy.d_k,
+                    scale=self.anatomy.scale,
                 )
             )
         return found
@@ -239,7 +246,7 @@ class _Surgery:
             "stage": step.operation.stage,
             "cells": len(cells),
             "scores": average("scores"),
-            "weights": average("total_variation"),
+            "weights": average("moved"),
             "output": average("output"),
             "result": result,
         }

@@ -10,8 +10,6 @@ import math
 import torch
 from torch import Tensor
 
-NATS_PER_BIT = math.log(2)
-
 
 def normalised(weights: Tensor) -> Tensor:
     """Rows divided by their sums; NaN where the sum is 0."""
@@ -31,16 +29,29 @@ def kl_divergence(p: Tensor, q: Tensor) -> Tensor:
 
 
 def js_divergence(p: Tensor, q: Tensor) -> Tensor:
-    """Jensen-Shannon divergence, in nats: 0 for equal rows, at most ln 2 = 0.693 (Lin 1991). (..., key) -> (...)."""
+    """Jensen-Shannon divergence, in nats: 0 for equal rows, at most ln 2 = 0.693 (Lin 1991). (..., key) -> (...).
+
+    ln 2 where one of the rows is empty (nothing is left where it was), NaN where both are.
+    """
+    lost = (p.sum(-1) == 0) ^ (q.sum(-1) == 0)
     p, q = normalised(p), normalised(q)
     middle = (p + q) / 2
     log_middle = torch.special.xlogy(p, middle) + torch.special.xlogy(q, middle)
-    return ((torch.special.xlogy(p, p) + torch.special.xlogy(q, q) - log_middle).sum(-1) / 2).clamp_min(0)
+    found = ((torch.special.xlogy(p, p) + torch.special.xlogy(q, q) - log_middle).sum(-1) / 2).clamp_min(0)
+    return found.masked_fill(lost, math.log(2))
 
 
 def total_variation(p: Tensor, q: Tensor) -> Tensor:
     """½ Σ |p - q|: the share of weight that moved. Rows are taken as they are. (..., key) -> (...)."""
     return (p - q).abs().sum(-1) / 2
+
+
+def weight_moved(before: Tensor, after: Tensor) -> Tensor:
+    """Σ max(before - after, 0): the weight that is no longer where it was, moved or lost. (..., key) -> (...).
+
+    The total variation of rows that sum to 1; 1 for a row that lost all its keys.
+    """
+    return (before - after).clamp_min(0).sum(-1)
 
 
 def mass_at_offset(weights: Tensor, offset: int) -> Tensor:

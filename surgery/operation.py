@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -84,7 +84,9 @@ def _number(parameter: Parameter, name: str, value: Any, owner: str, of: type) -
 
 
 def _positions(parameter: Parameter, name: str, value: Any, owner: str) -> tuple[int, ...]:
-    whole = not isinstance(value, str) and isinstance(value, Sequence)
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    whole = isinstance(value, Sequence | Set) and not isinstance(value, str)
     if not whole or any(isinstance(v, bool) or not isinstance(v, Integral) or v < 0 for v in value):
         raise _refuse(
             owner,
@@ -234,13 +236,18 @@ class Operation:
 
     def describe(self, lang: str = "en") -> str:
         """Title and parameters on one line."""
-        values = ", ".join(f"{name} = {_short(value)}" for name, value in self.values.items())
+        comma = Words(", ", "，").say(lang)
+        about = self.parameters()
+        values = comma.join(f"{about[name].label.say(lang)} = {_short(v)}" for name, v in self.values.items())
         brackets = Words(" ({})", "（{}）").say(lang)
         return self.title.say(lang) + (brackets.format(values) if values else "")
 
 
 def _short(value: Any) -> str:
-    text = f"{value:g}" if isinstance(value, float) else str(value)
+    """A value on little room: 0.5; 0, 3; a picture by its size."""
+    if isinstance(value, tuple) and any(isinstance(part, str) for part in value):
+        return f"{len(value)} × {len(value)}"
+    text = ", ".join(map(str, value)) if isinstance(value, tuple) else f"{value:g}"
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 

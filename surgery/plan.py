@@ -90,12 +90,7 @@ class Plan:
         """The plan in words: "Temperature (t = 2) on L0-3"."""
         if not self.steps:
             return Words("no operation", "没有手术").say(lang)
-        on = Words(" on ", "，作用于 ").say(lang)
-        then = Words("; ", "；").say(lang)
-        return then.join(
-            step.operation.describe(lang) + ("" if step.selection.everywhere else f"{on}{step.selection}")
-            for step in self
-        )
+        return Words("; ", "；").say(lang).join(_describe(step, lang) for step in self)
 
     # --- JSON -------------------------------------------------------------------------------------------
 
@@ -163,6 +158,15 @@ class Plan:
     def from_words(cls, words: list[str]) -> "Plan":
         """The plan of `--op` words. Raises PlanError, OperationError or SelectionError."""
         return cls(*(_step_from_word(word) for word in words))
+
+
+def _describe(step: Step, lang: str) -> str:
+    what = step.operation.describe(lang)
+    if step.selection.everywhere:
+        return what
+    if not step.selection.boxes:
+        return what + Words(" on no head", "，不作用于任何头").say(lang)
+    return what + Words(" on ", "，作用于 ").say(lang) + str(step.selection)
 
 
 def pack(data: Any) -> str:

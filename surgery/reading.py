@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from bilingual import SurgeryError, Words
 Text = str | tuple[str, str]
 
 _MASK = re.compile(r"\[mask\]|<mask>", re.IGNORECASE)
+SHORTEST = 3  # a word between two special tokens
 _MOST_CHARACTERS = 1_000_000
 _lock = threading.Lock()  # a fast tokenizer keeps the options of its last call
 
@@ -57,6 +59,12 @@ def read(patient: Any, text: Text, *, literal: bool = False, max_tokens: int | N
     empty text and for a token that the model has no embedding for.
     """
     parts = _parts(text)
+    whole = isinstance(max_tokens, Integral) and not isinstance(max_tokens, bool)
+    if max_tokens is not None and not (whole and max_tokens >= SHORTEST):
+        raise TextError(
+            f"max_tokens = {max_tokens!r} is not possible: give a whole number from {SHORTEST}.",
+            f"max_tokens = {max_tokens!r} 不可用：请给不小于 {SHORTEST} 的整数。",
+        )
     notices: list[Words] = []
     if not literal:
         parts = tuple(_spell_mask(patient, part, notices) for part in parts)
@@ -129,7 +137,7 @@ def batch(
     Raises TextError if `pad_to` is more than the model has positions for, or less than a text needs.
     """
     length = max(len(reading.ids) for reading in readings)
-    if pad_to is not None and (isinstance(pad_to, bool) or not isinstance(pad_to, int)):
+    if pad_to is not None and (isinstance(pad_to, bool) or not isinstance(pad_to, Integral)):
         raise TextError(
             f"pad_to = {pad_to!r}: give a number of tokens.", f"pad_to = {pad_to!r}：请给出词元数。"
         )

@@ -13,6 +13,7 @@ import functools
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from numbers import Integral
 from typing import Any
 
 import pandas as pd
@@ -39,9 +40,13 @@ class SweepError(SurgeryError):
 # --- plans --------------------------------------------------------------------------------------------------
 
 
-def grid(operation: type[Operation], at: str | Selection = EVERYWHERE, **values: Iterable) -> list[Plan]:
+def grid(operation: type[Operation], at: str | Selection = EVERYWHERE, **values: Any) -> list[Plan]:
     """A plan for every combination of parameter values: `grid(Temperature, t=[0.5, 1, 2])`."""
-    combinations = itertools.product(*values.values())
+    lists = [
+        value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+        for value in values.values()
+    ]
+    combinations = itertools.product(*lists)
     return [
         Plan(Step(operation(**dict(zip(values, chosen, strict=True))), Selection.of(at)))
         for chosen in combinations
@@ -87,7 +92,12 @@ def sweep(
     Raises SweepError without texts or plans, and what `compare` raises, before anything runs.
     """
     texts = [texts] if isinstance(texts, str | tuple) else list(texts)
-    plans = [Plan(plan) for plan in plans]
+    plans = [Plan(plan) for plan in ([plans] if isinstance(plans, Plan | Operation | Step) else plans)]
+    if isinstance(seeds, bool) or not isinstance(seeds, Integral) or seeds < 1:
+        raise SweepError(
+            f"seeds = {seeds!r} is not possible: give a whole number from 1.",
+            f"seeds = {seeds!r} 不可用：请给不小于 1 的整数。",
+        )
     if not texts or not plans:
         raise SweepError("A sweep needs at least one text and one plan.", "扫描至少需要一个文本和一个计划。")
     for plan in plans:
@@ -208,7 +218,7 @@ def _run_chunk(
         {"use_cache": False} if "use_cache" in inspect.signature(patient.model.forward).parameters else {}
     )
     scope = theatre.run(patient.model, plans, rows=rows, name=patient.name, joins=joins)
-    with torch.inference_mode(), scope:
+    with torch.inference_mode(), theatre.in_eval(patient.model), scope:
         out = patient.model(**inputs, **options, output_hidden_states=True)
     hidden = out.hidden_states[-1].float().cpu()
     logits = getattr(out, "logits", None)

@@ -110,15 +110,22 @@ def _probe(model: nn.Module) -> list[Call]:
     padding = getattr(model.config, "pad_token_id", None)
     ids = torch.full((1, 2), 1 if padding == 0 else 0, device=device)
     probe = _Probe()
+    with in_eval(model), _opened(probe), torch.no_grad():
+        model(input_ids=ids, attention_mask=torch.ones_like(ids))
+    return probe.calls
+
+
+@contextmanager
+def in_eval(model: nn.Module) -> Iterator[None]:
+    """The model in eval mode, so that its own dropouts are off; afterwards every module as it was."""
     training = [module for module in model.modules() if module.training]
-    model.eval()
+    if training:
+        model.eval()
     try:
-        with _opened(probe), torch.no_grad():
-            model(input_ids=ids, attention_mask=torch.ones_like(ids))
+        yield
     finally:
         for module in training:
             module.training = True
-    return probe.calls
 
 
 # --- scopes -------------------------------------------------------------------------------------------------
@@ -377,11 +384,22 @@ def operate(model: Any, plan: Plan | Operation | Step) -> Iterator[nn.Module]:
     opens and go on from call to call. Raises UnsupportedError or SelectionError before anything runs, and
     OperationError from a call whose text does not fit.
     """
-    model = model if isinstance(model, nn.Module) else model.model
+    model = model_of(model)
     anatomy = admit(model)
     outer = _scopes(anatomy)
     with run(model, [Plan(outer[-1].plans[0] if outer else Plan(), plan)]):
         yield model
+
+
+def model_of(thing: Any) -> nn.Module:
+    """The transformers model in what a caller gave. Raises UnsupportedError if there is none."""
+    model = thing if isinstance(thing, nn.Module) else getattr(thing, "model", None)
+    if not isinstance(model, nn.Module):
+        raise UnsupportedError(
+            f"{type(thing).__name__} is not a model: give a transformers model or what models.load returns.",
+            f"{type(thing).__name__} 不是模型：请给 transformers 的模型，或 models.load 的结果。",
+        )
+    return model
 
 
 def support(model: Any) -> dict[str, str]:
@@ -394,7 +412,7 @@ def support(model: Any) -> dict[str, str]:
 
 def refusals(model: Any) -> dict[str, Any]:
     """For each operation None, or the reason (in both languages) why it cannot act on `model`."""
-    anatomy = admit(model if isinstance(model, nn.Module) else model.model)
+    anatomy = admit(model_of(model))
     return {name: anatomies.refusal(anatomy, operation()) for name, operation in REGISTRY.items()}
 
 

@@ -22,7 +22,8 @@ AFTER_DROPOUT = Words("weights after dropout", "Dropout 之后的权重")
 
 MEASURES = {
     "js_divergence": Words("Jensen-Shannon divergence (nats)", "JS 散度（nats）"),
-    "total_variation": Words("share of attention moved", "移动的注意力份额"),
+    "total_variation": Words("total variation", "全变差"),
+    "moved": Words("share of attention moved", "移动的注意力份额"),
     "scores": Words("mean |difference| of scores", "分数的平均绝对差"),
     "output": Words("relative L2 change of the head's output", "头输出的相对 L2 变化"),
 }

@@ -384,7 +384,7 @@ def test_the_from_scratch_encoder_guesses_and_what_is_said_of_it_is_repeated():
     found = sg.compare(patient, "the dog chased the [MASK]", sg.HideSelf())
     assert len(found.operated.predictions) == 1 and found.operated.weights.shape == (2, 3, 7, 7)
     assert caveat.en in found.notices() and caveat.zh in found.notices("zh")
-    assert found.to_dict()["caveats"] == [caveat.en]
+    assert found.to_dict()["notices"]["zh"][0] == caveat.zh
 
 
 # --- plain data ---------------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ def _head_rows(comparison: Comparison, row: dict[str, Any], lang: str) -> dict[s
         "scale": [
             (
                 t("pipeline.factor", lang),
-                comparison.d_k**-0.5,
+                comparison.scale,
                 _factor(comparison, int(row["layer"]), int(row["head"])),
             )
         ],
@@ -136,7 +136,7 @@ def _head_rows(comparison: Comparison, row: dict[str, Any], lang: str) -> dict[s
         "weights": [
             both("weight_max", "pipeline.weight_max"),
             both("distance", "pipeline.distance"),
-            (t("pipeline.weight_moved", lang), None, row["total_variation"]),
+            (t("pipeline.weight_moved", lang), None, row["moved"]),
         ],
         "values": [
             both("output_rms", "pipeline.output_rms"),
@@ -147,7 +147,7 @@ def _head_rows(comparison: Comparison, row: dict[str, Any], lang: str) -> dict[s
 
 def _factor(comparison: Comparison, layer: int, head: int) -> float:
     """What the operated run multiplies q·kᵀ by in one head."""
-    scaling, temperature = comparison.d_k**-0.5, 1.0
+    scaling, temperature = comparison.scale, 1.0
     for step in comparison.plan:
         cells = step.selection.cells(len(comparison.layers) - 1, comparison.heads_per_layer)
         if step.operation.stage == "scale" and (layer, head) in cells:

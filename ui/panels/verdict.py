@@ -33,13 +33,13 @@ def verdict(comparison: Comparison, lang: str, *, still: bool = False) -> str:
 def _attention(comparison: Comparison) -> dict | None:
     """How much moved and where, or None if attention was not captured."""
     heads = comparison.heads
-    if heads.empty or heads["total_variation"].isna().all():
+    if heads.empty or heads["moved"].isna().all():
         return None
     place = comparison.top_head
     changed = heads[heads["js_divergence"] > 0].nlargest(MOST, "js_divergence")
     return {
-        "moved": heads["total_variation"].mean(),
-        "most": comparison.head(*place)["total_variation"],
+        "moved": heads["moved"].mean(),
+        "most": comparison.head(*place)["moved"],
         "place": place,
         "changed": [(int(row["layer"]), int(row["head"])) for _, row in changed.iterrows()],
     }
