@@ -100,7 +100,7 @@ class _Surgery:
         for step in plan:
             theatre.check(self.anatomy, step)
         self.layers = self._layers(capture)
-        self.streams = capture == "stats"
+        self.streams = isinstance(capture, str) and capture == "stats"
 
     def _layers(self, capture: Any) -> frozenset[int]:
         every = range(self.anatomy.layers)

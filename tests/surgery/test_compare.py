@@ -437,3 +437,50 @@ def test_any_text_is_compared(minilm, text):
     assert found.heads.notna().all(axis=None) and found.operated.hidden.isfinite().all()
     assert set(found.similarity) == {"baseline", "operated"}
     json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_a_model_in_train_mode_is_compared_in_eval_mode_and_left_as_it_was(minilm):
+    wanted = sg.compare(minilm, "hello there", sg.Temperature(3.0))
+    minilm.model.train()
+    try:
+        found = sg.compare(minilm, "hello there", sg.Temperature(3.0))
+        assert minilm.model.training and minilm.model.encoder.layer[0].attention.self.dropout.training
+        swept = sg.sweep(minilm, "hello there", sg.Temperature(3.0))
+    finally:
+        minilm.model.eval()
+    assert torch.equal(found.operated.hidden, wanted.operated.hidden)
+    assert swept["relative_l2"][0] == pytest.approx(wanted.output["relative_l2"], abs=1e-5)
+
+
+def test_a_head_that_lost_every_key_is_the_one_that_changed_most(minilm):
+    for plan in (sg.KeyDropout(1.0).at("L0.H3"), sg.BlockTokens(range(5)).at("L0.H3")):
+        c = sg.compare(minilm, "the dog bit", plan)
+        assert c.top_head == (0, 3)
+        assert c.head(0, 3)["moved"] == pytest.approx(1.0, abs=1e-6)
+        assert "layer 0 head 3 changed most (100%)" in c.verdict()
+
+
+def test_padding_without_a_key_is_not_counted_among_the_tokens(minilm):
+    c = sg.compare(minilm, "the dog bit", sg.LocalMask(1), pad_to=20)
+    assert not [notice for notice in c.notices() if "no permitted key" in notice]
+
+
+def test_each_idle_step_gives_its_own_reason(minilm):
+    said = sg.compare(minilm, "hi", sg.Plan(sg.Temperature(1.0), sg.IgnorePaddingMask())).verdict()
+    assert "With these parameters it changes nothing." in said and "this text has no padding" in said
+
+
+@pytest.mark.parametrize("wrong", [None, "minilm", 3])
+def test_what_is_no_model_is_named(wrong):
+    for act in (
+        lambda: sg.compare(wrong, "hi"),
+        lambda: sg.support(wrong),
+        lambda: sg.operate(wrong, sg.Plan()).__enter__(),
+    ):
+        with pytest.raises(sg.UnsupportedError, match=type(wrong).__name__):
+            act()
+
+
+def test_numpy_numbers_are_numbers(minilm):
+    c = sg.compare(minilm, "hi", sg.BlockTokens(np.array([1])), capture=np.array([0, 2]), pad_to=np.int64(9))
+    assert c.baseline.layers == (0, 2) and len(c.tokens) == 9
