@@ -47,6 +47,11 @@ AFTER_ONLY = {
     "hide self": sg.HideSelf(),
     "local mask, half-width 4": sg.LocalMask(4),
 }
+MASKS = {
+    "local mask, half-width 2": sg.LocalMask(2),
+    "local mask, half-width 8": sg.LocalMask(8),
+    "identity (only self)": sg.IdentityAttention(),
+}
 WRITING = {
     "positions removed": sg.RemovePositions(),
     "1/√d_k dropped": sg.DropScaling(),
@@ -72,7 +77,7 @@ def encoder(seeds: list[int], jobs: int) -> Iterator[dict[str, Any]]:
 
 
 def padded(seeds: list[int], jobs: int) -> Iterator[dict[str, Any]]:
-    """The padding mask ignored by a model that was trained with it, with more and more padding."""
+    """The padding mask ignored by a model that was trained with it, with more and more padding; and more masks."""
     chosen = task("encoder")
     for seed in seeds:
         run = Training(chosen, seed, shorter(chosen.recipe, STEPS["encoder"]), evaluate_every=0).run()
@@ -82,6 +87,11 @@ def padded(seeds: list[int], jobs: int) -> Iterator[dict[str, Any]]:
                     said = chosen.judge(*chosen.right(run.model, pads))
                 row = {"task": "encoder", "plan": plan, "seed": seed, "applied": f"after, padded to {pads}"}
                 yield {**row, **said, "error": None}
+        for plan, operation in MASKS.items():
+            with torch.no_grad(), sg.operate(run.model, operation):
+                said = chosen.evaluate(run.model)
+            row = {"task": "encoder", "plan": plan, "seed": seed, "applied": "after"}
+            yield {**row, **said, "error": None}
 
 
 def characters(seeds: list[int], jobs: int) -> Iterator[dict[str, Any]]:
@@ -149,7 +159,7 @@ def grid(rows: pd.DataFrame, columns: list[str], scale: float = 100) -> list[str
 def both_ways(rows: pd.DataFrame) -> list[str]:
     """plan × {applied after training, trained with it}, of the mean over the five measures and of the pairs."""
     lines = ["| surgery | after: mean | after: pairs | with: mean | with: pairs |", "|---|---|---|---|---|"]
-    plans = [plan for plan in ("none", *PLANS, *AFTER_ONLY) if plan in set(rows["plan"])]
+    plans = [plan for plan in ("none", *PLANS, *AFTER_ONLY, *MASKS) if plan in set(rows["plan"])]
     for plan in plans:
         cells = []
         for applied in ("after", "with"):
@@ -191,6 +201,18 @@ def document(rows: pd.DataFrame, command: str) -> str:
         "Measure by measure, trained with it:",
         "",
         *grid(encoder_rows[encoder_rows["applied"] == "with"], kinds),
+        "",
+        "How to read it:",
+        "",
+        "- Positions removed: below chance after training, because the model then names words that are no answer at all; trained "
+        "without them it reaches what order-blindness allows, and no more.",
+        "- With heads of 16 channels, dropping 1/√d_k is T = 1/4: sharper heads mostly stay right, flat ones (T = 4, 8) do not. "
+        "Whoever trains with any of these temperatures learns to live with it.",
+        "- The causal mask costs little where the answer stands at the end; the tags are read at the words themselves, some of "
+        "which come before what decides about them.",
+        "- Forgetting the padding mask harms the model that was trained with it, not one that never had it.",
+        "- A query that may attend to nothing gets zeros here. With a mask of −∞ written by hand it gets NaN, and NaN spreads from "
+        "padding to every row: an accuracy of 0 under a narrow local mask is more often that than the mask.",
         "",
     ]
     if len(pads):
