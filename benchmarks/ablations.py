@@ -205,11 +205,11 @@ def document(rows: pd.DataFrame, command: str) -> str:
         "How to read it:",
         "",
         "- Positions removed: below chance after training, because the model then names words that are no answer at all; trained "
-        "without them it reaches what order-blindness allows, and no more.",
+        "without them it reaches at most what order-blindness allows.",
         "- With heads of 16 channels, dropping 1/√d_k is T = 1/4: sharper heads mostly stay right, flat ones (T = 4, 8) do not. "
         "Whoever trains with any of these temperatures learns to live with it.",
-        "- The causal mask costs little where the answer stands at the end; the tags are read at the words themselves, some of "
-        "which come before what decides about them.",
+        "- A causal mask laid over a trained model costs what the model happens to look ahead for, and that differs by seed. Trained "
+        "with it, only the tags suffer: they are read at the words themselves, before what decides about them.",
         "- Forgetting the padding mask harms the model that was trained with it, not one that never had it.",
         "- A query that may attend to nothing gets zeros here. With a mask of −∞ written by hand it gets NaN, and NaN spreads from "
         "padding to every row: an accuracy of 0 under a narrow local mask is more often that than the mask.",

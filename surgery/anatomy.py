@@ -216,6 +216,16 @@ def refusal(anatomy: Anatomy, operation: Operation) -> Words | None:
     return None
 
 
+def check_one_text(anatomy: Anatomy, name: str) -> None:
+    """Raises UnsupportedError for a model that reads one text and writes another, where one text is to be shown."""
+    if len(anatomy.kinds) > 1:
+        raise UnsupportedError(
+            f"{name} reads one text and writes another, and this shows one: run it yourself inside "
+            "`with surgery.operate(model, plan)`.",
+            f"{name} 读一段文本、写另一段文本，而这里只显示一段：请在 `with surgery.operate(model, plan)` 中自行运行。",
+        )
+
+
 def check_positions(anatomy: Anatomy, ids: torch.Tensor) -> None:
     """Raises UnsupportedError if a real token's position id is outside the model's table."""
     rows = anatomy.position_rows

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from bilingual import SurgeryError, Words
 from surgery import answers, metrics, theatre
-from surgery.anatomy import UnsupportedError
+from surgery.anatomy import UnsupportedError, check_one_text
 from surgery.capture import Keep, Stream, change
 from surgery.comparison import UNCHANGED, Comparison, Run, heads_table, layers_table
 from surgery.operation import Operation, Step
@@ -86,12 +86,7 @@ class _Surgery:
     ):
         self.patient, self.plan, self.readings, self.inputs = patient, plan, readings, inputs
         self.anatomy = theatre.admit(patient.model)
-        if len(self.anatomy.kinds) > 1:
-            raise UnsupportedError(
-                f"{patient.name} reads one text and writes another, and a comparison shows one: run it yourself inside "
-                "`with surgery.operate(model, plan)`.",
-                f"{patient.name} 读一段文本、写另一段文本，而对比只显示一段：请在 `with surgery.operate(model, plan)` 中自行运行。",
-            )
+        check_one_text(self.anatomy, patient.name)
         self.real = inputs["attention_mask"].bool()
         self.separators = torch.tensor([r.separators for r in readings], device=self.real.device)
         self.cells = [

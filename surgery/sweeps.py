@@ -22,7 +22,7 @@ from torch import Tensor
 
 from bilingual import SurgeryError
 from surgery import answers, theatre
-from surgery.anatomy import Anatomy
+from surgery.anatomy import Anatomy, check_one_text
 from surgery.operation import Operation, Step
 from surgery.operations.ablate_head import AblateHead
 from surgery.plan import Plan
@@ -100,6 +100,7 @@ def sweep(
         )
     if not texts or not plans:
         raise SweepError("A sweep needs at least one text and one plan.", "扫描至少需要一个文本和一个计划。")
+    check_one_text(theatre.admit(patient.model), patient.name)
     for plan in plans:
         theatre.Scope(
             theatre.admit(patient.model), [plan], name=patient.name

@@ -159,11 +159,19 @@ def test_grouped_queries_are_operated_on_by_query_head():
     torch.testing.assert_close(new[0, 2, 3], torch.tensor([0.25] * 4 + [0.0] * 3))
 
 
-def test_comparing_a_translator_is_refused_in_words():
+def test_comparing_and_sweeping_a_translator_is_refused_in_words():
     from models import load
 
-    with pytest.raises(sg.UnsupportedError, match=r"surgery\.operate"):
-        sg.compare(load("translator", device="cpu"), "the dog chased the cat", sg.Temperature(2.0))
+    patient, text, plan = (
+        load("translator", device="cpu"),
+        "the dog chased the cat",
+        sg.Plan(sg.Temperature(2.0)),
+    )
+    refuses(
+        lambda: sg.compare(patient, text, plan), "translator", "surgery.operate", error=sg.UnsupportedError
+    )
+    refuses(lambda: sg.sweep(patient, text, plan), "translator", "surgery.operate", error=sg.UnsupportedError)
+    refuses(lambda: sg.head_importance(patient, text), "surgery.operate", error=sg.UnsupportedError)
 
 
 def test_a_plan_of_a_training_loop_draws_anew_each_step_and_repeats(translator, inputs):
