@@ -173,7 +173,7 @@ def models_command(args: argparse.Namespace) -> None:
             print(f"{name:<22}{why.say(args.lang) if why else Words('yes', '可以').say(args.lang)}")
         return
     for name, about in available().items():
-        print(f"{name:<12}{about.say(args.lang)}")
+        print(f"{name:<18} {about.say(args.lang)}")
     print(
         Words("Any other name is a hub id or a folder.", "其他名称视为 hub 上的模型或本地文件夹。").say(
             args.lang
