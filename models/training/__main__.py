@@ -30,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
         "--task", nargs="+", metavar="NAME", help=f"one of {', '.join(TASKS)}; several make a grid"
     )
     top.add_argument(
-        "--seed", "--seeds", dest="seeds", type=int, nargs="+", default=[0], help="several make a grid"
+        "--seed", "--seeds", dest="seeds", type=int, nargs="+", help="several make a grid (default: 0)"
     )
     top.add_argument("--steps", type=int, help="instead of the task's own number")
     top.add_argument(
@@ -68,10 +68,11 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Runs the command; returns the exit code."""
     args = parser().parse_args(argv)
+    torch.set_num_threads(1)  # models this small gain nothing from more
+    seeds, args.seeds = args.seeds, args.seeds or [0]
     try:
         if args.ship is not None:
-            seeds = args.seeds if len(args.seeds) > 1 else [0, 1, 2]
-            ship(args.ship or NAMES, seeds, args.out or CHECKPOINTS)
+            ship(args.ship or NAMES, seeds or (0, 1, 2), args.out or CHECKPOINTS)
         elif not args.task:
             for name, about in TASKS.items():
                 print(f"{name:<12}{about.say(args.lang)}")
@@ -82,6 +83,10 @@ def main(argv: list[str] | None = None) -> int:
     except SurgeryError as error:
         print(f"{Words('Error', '错误').say(args.lang)}: {error.say(args.lang)}", file=sys.stderr)
         return 2
+    except OSError as error:  # a folder that cannot be written
+        reason = f"{error.strerror or error}: {error.filename}"
+        print(f"{Words('Error', '错误').say(args.lang)}: {reason}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:  # what --out holds can be resumed
         return 130
     return 0
@@ -89,7 +94,6 @@ def main(argv: list[str] | None = None) -> int:
 
 def one(args: argparse.Namespace) -> None:
     """One run, with a progress bar."""
-    torch.set_num_threads(1)
     plan = args.plan[0] if args.plan else ""
     chosen = task(args.task[0])
     run = Training(

@@ -8,8 +8,6 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-import torch
-
 from ..shipped import CHECKPOINTS
 from ..tasks import TASKS, task
 from .loop import Training
@@ -24,7 +22,6 @@ def ship(
     progress: bool = True,
 ) -> list[str]:
     """Trains each model with each seed, keeps the first seed's weights, and returns what the cards say."""
-    torch.set_num_threads(1)
     cards = []
     for name in names:
         runs, seconds = [], []

@@ -419,6 +419,19 @@ def test_the_command_runs_a_grid_under_plans(tmp_path, capsys):
     assert sorted(rows["applied"]) == ["after"] * 2 + ["with"] * 4
 
 
+def test_shipping_writes_what_load_reads_and_a_card_of_what_was_measured(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(type(task("translator")), "recipe", Recipe(steps=2, batch=4, warmup=1))
+    assert main(["--ship", "translator", "--seeds", "3", "4", "--out", str(tmp_path)]) == 0
+    assert "translator seed 4: sentences 0.000, aligned" in capsys.readouterr().out
+    card = (tmp_path / "translator" / "README.md").read_text(encoding="utf-8")
+    assert "--ship translator --seeds 3 4" in card and "over 2 seeds" in card
+    assert "| sentences | 0.000 | 0.000 ± 0.000 | 0.500 |" in card
+    from models import load
+
+    patient = load(tmp_path / "translator", device="cpu")
+    assert (patient.kind, patient.max_tokens) == ("translator", 32)
+
+
 def test_plans_come_as_words_json_and_files(tmp_path):
     assert plan_of("") is None
     expected = sg.Plan(sg.DropScaling(), sg.Temperature(2.0).at("L1.H0"))
@@ -428,7 +441,7 @@ def test_plans_come_as_words_json_and_files(tmp_path):
     assert plan_of(str(tmp_path / "plan.json")).plan == expected
 
 
-def test_the_command_says_what_is_wrong_in_one_line(capsys):
+def test_the_command_says_what_is_wrong_in_one_line(capsys, tmp_path):
     for words, says in (
         (["--task", "rolle"], "no task called 'rolle'"),
         (["--task", "first", "--plan", "causal_mas"], "causal_mask"),
@@ -437,6 +450,9 @@ def test_the_command_says_what_is_wrong_in_one_line(capsys):
     ):
         assert main(words) == 2
         assert says in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    assert main(["--task", "first", "--steps", "1", "--out", str(tmp_path / "file" / "run")]) == 2
+    assert "file" in capsys.readouterr().err
     assert main(["--lang", "zh", "--task", "rolle"]) == 2
     assert "没有名为" in capsys.readouterr().err
     assert main([]) == 0
