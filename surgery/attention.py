@@ -17,7 +17,11 @@ from surgery.operation import Grid
 
 
 class Witness(Protocol):
-    """Something that wants to see the stages of a layer."""
+    """Something that wants to see the stages of a layer.
+
+    One with `queries_at_a_time` is shown them in blocks where no operation needs the whole matrix:
+    `see_queries(start, scores, weights, allowed)` for each block, then `see_output(output)`.
+    """
 
     def see(
         self, scores: torch.Tensor, weights: torch.Tensor, output: torch.Tensor, allowed: torch.Tensor | None
@@ -70,6 +74,9 @@ def attend(
         output = F.scaled_dot_product_attention(
             query, key, value, attn_mask=allowed, dropout_p=dropout, is_causal=causal, scale=scale
         )  # (row, head, query, d_v)
+    elif hasattr(witness, "queries_at_a_time") and not cut.materialises and not dropout:
+        scale = scale if scales is None else _per_head(scales, query)
+        weights, output = None, _in_blocks(query, key, value, scale, allowed, bias, witness)
     else:
         scores = query @ key.transpose(2, 3)  # (row, head, query, key)
         scores = scores * (scale if scales is None else _per_head(scales, scores))
@@ -79,9 +86,25 @@ def attend(
         output = F.dropout(weights, dropout) @ value  # (row, head, query, d_v)
     output = cut.edit("output", output)
 
-    if witness is not None:
+    if witness is not None and weights is None:
+        witness.see_output(output)
+    elif witness is not None:
         witness.see(scores, weights, output, allowed)
     return output.transpose(1, 2).to(kind).contiguous(), weights
+
+
+def _in_blocks(query, key, value, scale, allowed, bias, witness: Witness) -> torch.Tensor:
+    """Attention a few queries at a time: the witness sees every row, and no (token x token) matrix exists at once."""
+    output = query.new_empty(*query.shape[:3], value.shape[-1])  # (row, head, query, d_v)
+    for start in range(0, query.shape[2], witness.queries_at_a_time):
+        some = slice(start, start + witness.queries_at_a_time)
+        scores = query[:, :, some] @ key.transpose(2, 3) * scale  # (row, head, some queries, key)
+        mask = allowed if allowed is None or allowed.shape[2] == 1 else allowed[:, :, some]
+        extra = bias if bias is None or bias.shape[2] == 1 else bias[:, :, some]
+        weights = softmax(scores if extra is None else scores + extra, mask)
+        output[:, :, some] = weights @ value
+        witness.see_queries(start, scores, weights, mask)
+    return output
 
 
 def _per_head(numbers: np.ndarray, like: torch.Tensor) -> torch.Tensor:

@@ -54,10 +54,13 @@ def weight_moved(before: Tensor, after: Tensor) -> Tensor:
     return (before - after).clamp_min(0).sum(-1)
 
 
-def mass_at_offset(weights: Tensor, offset: int) -> Tensor:
-    """The weight on key = query + offset: 0 diagonal, -1 previous, 1 next. NaN where there is none. -> (..., query)."""
+def mass_at_offset(weights: Tensor, offset: int, start: int = 0) -> Tensor:
+    """The weight on key = query + offset: 0 diagonal, -1 previous, 1 next. NaN where there is none. -> (..., query).
+
+    start: the place of the first query.
+    """
     n_query, n_key = weights.shape[-2:]
-    keys = torch.arange(n_query, device=weights.device) + offset
+    keys = torch.arange(start, start + n_query, device=weights.device) + offset
     there = (keys >= 0) & (keys < n_key)
     index = keys.clamp(0, n_key - 1).expand(weights.shape[:-1]).unsqueeze(-1)
     return weights.gather(-1, index).squeeze(-1).masked_fill(~there, math.nan)
@@ -68,10 +71,14 @@ def mass_on(weights: Tensor, keys: Tensor) -> Tensor:
     return (weights * keys.to(weights.dtype).unsqueeze(-2)).sum(-1)
 
 
-def attention_distance(weights: Tensor) -> Tensor:
-    """Σ p(j) |i - j|: how far away a query looks, in tokens. NaN for an empty row. -> (..., query)."""
+def attention_distance(weights: Tensor, start: int = 0) -> Tensor:
+    """Σ p(j) |i - j|: how far away a query looks, in tokens. NaN for an empty row. -> (..., query).
+
+    start: the place of the first query.
+    """
     n_query, n_key = weights.shape[-2:]
-    apart = torch.arange(n_query, device=weights.device)[:, None] - torch.arange(n_key, device=weights.device)
+    queries = torch.arange(start, start + n_query, device=weights.device)
+    apart = queries[:, None] - torch.arange(n_key, device=weights.device)
     return (normalised(weights) * apart.abs().to(weights.dtype)).sum(-1)
 
 
@@ -79,12 +86,6 @@ def mean(values: Tensor, keep: Tensor | None = None, dim: int = -1) -> Tensor:
     """Mean over `dim`, of the kept values that are defined; NaN where there are none. keep: bool."""
     use = ~values.isnan() if keep is None else ~values.isnan() & keep
     return torch.where(use, values, 0).sum(dim) / use.sum(dim)
-
-
-def std(values: Tensor, keep: Tensor) -> Tensor:
-    """Standard deviation (divided by n) over the last axis, of the kept values; NaN where there are none. keep: bool."""
-    apart = values - mean(values, keep)[..., None]
-    return mean(apart.square(), keep).sqrt()
 
 
 def cosine(a: Tensor, b: Tensor) -> Tensor:

@@ -2,9 +2,9 @@ import math
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import surgery as sg
-from surgery import metrics
 from surgery.capture import Site, change, site
 
 ROWS, HEADS, TOKENS, WIDTH = 2, 3, 5, 7
@@ -53,17 +53,6 @@ def test_without_a_mask_every_real_pair_is_permitted(seen, real):
     assert measured(free, real)["permitted_baseline"].tolist() == [[25] * HEADS, [9] * HEADS]
 
 
-def test_some_rows_of_a_site_keep_their_mask(seen):
-    second = seen.rows(slice(1, 2))
-    assert torch.equal(second.allowed, seen.allowed[1:2])
-    assert Site(seen.scores, seen.weights, seen.output, seen.no_key).rows(slice(1)).allowed is None
-
-
-def test_the_standard_deviation_of_nothing_is_undefined():
-    assert metrics.std(torch.ones(3), torch.zeros(3, dtype=torch.bool)).isnan()
-    assert metrics.std(torch.tensor([1.0, 3.0, 99.0]), torch.tensor([True, True, False])) == 1
-
-
 @pytest.mark.parametrize("capture", ["all", "stats"])
 def test_a_comparison_reports_the_operated_scores_and_pairs(encoder, capture):
     c = sg.compare(
@@ -77,3 +66,35 @@ def test_a_comparison_reports_the_operated_scores_and_pairs(encoder, capture):
         )
     assert set(first["permitted_baseline"]) == {7 * 7}
     assert set(first["permitted_operated"]) == {7 * 8 // 2}
+
+
+LONG = "The dog bit the man because it was afraid of him and nobody had told it what a man is for. " * 8
+
+
+@pytest.mark.parametrize(
+    "plan", [sg.Plan(sg.Temperature(2.0).at("H3")), sg.Plan(sg.LocalMask(5)), sg.Plan(sg.RemovePositions())]
+)
+def test_statistics_in_blocks_of_queries_equal_those_of_whole_matrices(minilm, plan):
+    whole = sg.compare(minilm, LONG, plan, pad_to=180).heads
+    blocks = sg.compare(minilm, LONG, plan, pad_to=180, capture="stats").heads
+    assert len(sg.compare(minilm, LONG, plan, capture=None).tokens) > 2 * 64
+    assert list(blocks) == list(whole)
+    for name in whole:
+        assert blocks[name].to_numpy(float) == pytest.approx(
+            whole[name].to_numpy(float), abs=2e-4, rel=2e-4, nan_ok=True
+        ), name
+
+
+def test_no_matrix_of_tokens_by_tokens_is_made_for_statistics(minilm):
+    largest = []
+
+    class Sizes(TorchDispatchMode):
+        def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+            out = operation(*args, **(kwargs or {}))
+            if isinstance(out, torch.Tensor) and out.dim() == 4:
+                largest.append(out.shape[-2] if out.shape[-1] == 512 else 0)
+            return out
+
+    with Sizes():
+        sg.compare(minilm, "word " * 600, sg.Plan(sg.Temperature(2.0)), capture="stats")
+    assert max(largest) == 64
