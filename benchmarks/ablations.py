@@ -148,11 +148,11 @@ def spread(values: pd.Series, scale: float = 100) -> str:
     return f"{statistics.mean(numbers):.0f} ± {statistics.stdev(numbers):.0f}"
 
 
-def grid(rows: pd.DataFrame, columns: list[str], scale: float = 100) -> list[str]:
+def grid(rows: pd.DataFrame, columns: list[str], what: str = "surgery") -> list[str]:
     """One line for each plan."""
-    lines = ["| surgery | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    lines = [f"| {what} | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for plan, group in rows.groupby("plan", sort=False):
-        lines.append(f"| {plan} | " + " | ".join(spread(group[c], scale) for c in columns) + " |")
+        lines.append(f"| {plan} | " + " | ".join(spread(group[c]) for c in columns) + " |")
     return lines
 
 
@@ -243,7 +243,7 @@ def document(rows: pd.DataFrame, command: str) -> str:
             "",
             "One layer brings eight neighbours to every place; the same number of parameters for every number of heads.",
             "",
-            *grid(of["fetch"], ["accuracy"]),
+            *grid(of["fetch"].assign(plan=of["fetch"]["plan"].str.split().str[0]), ["accuracy"], "heads"),
             "",
         ]
     if len(of["first"]):
@@ -251,9 +251,10 @@ def document(rows: pd.DataFrame, command: str) -> str:
         text += [
             "## Positions and length",
             "",
-            "Which of two marked words came first; trained on 3-16 words, asked at 16, 32 and 64.",
+            "Which of two marked words came first; trained on 3-16 words, asked at 16, 32 and 64. A causal mask alone carries "
+            "order, and to any length; sinusoidal waves reach no further than what was trained.",
             "",
-            *grid(of["first"].rename(columns=columns), ["at 16", "at 32", "at 64"]),
+            *grid(of["first"].rename(columns=columns), ["at 16", "at 32", "at 64"], "positions"),
             "",
         ]
     text += [
