@@ -207,7 +207,7 @@ def document(rows: pd.DataFrame, command: str) -> str:
         "- Positions removed: below chance after training, because the model then names words that are no answer at all; trained "
         "without them it reaches at most what order-blindness allows.",
         "- With heads of 16 channels, dropping 1/√d_k is T = 1/4: sharper heads mostly stay right, flat ones (T = 4, 8) do not. "
-        "Whoever trains with any of these temperatures learns to live with it.",
+        "Trained with T = 4 the model loses nothing; trained without 1/√d_k it is behind after this number of steps.",
         "- A causal mask laid over a trained model costs what the model happens to look ahead for, and that differs by seed. Trained "
         "with it, only the tags suffer: they are read at the words themselves, before what decides about them.",
         "- Forgetting the padding mask harms the model that was trained with it, not one that never had it.",
