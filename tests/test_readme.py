@@ -30,7 +30,7 @@ def test_the_scripts_run_in_order_and_print_what_is_shown():
 
 
 COMMANDS = [
-    line for block in blocks("sh") for line in block.splitlines() if line.startswith("python -m surgery")
+    line for block in blocks("sh") for line in block.splitlines() if line.startswith("python -m ")
 ]
 
 
