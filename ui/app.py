@@ -1,13 +1,16 @@
 """The Gradio app: `build` makes the page, `serve` shows it."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # before gradio is imported
 
 import gradio as gr
 
-from bilingual import SurgeryError
+from bilingual import LANGUAGES, SurgeryError
+from surgery.plan import Plan
 from ui import operating, sweeping
 from ui import steps as steps_
 from ui.component import static_text
@@ -28,6 +31,7 @@ SANS = [
 MONO = ["ui-monospace", "SF Mono", "Menlo", "Consolas", "monospace"]
 BACK_JS = "() => { window.addEventListener('popstate', () => location.reload()); }"
 AN_HOUR = 3600
+VISITORS = 100  # whose results are remembered at a time
 
 
 def build(pool: Pool) -> gr.Blocks:
@@ -55,7 +59,7 @@ def build(pool: Pool) -> gr.Blocks:
 def _operate_api(pool: Pool) -> Any:
     def operate(
         text: str,
-        plan: dict,
+        plan: dict | None = None,
         model: str = "minilm",
         other: str = "",
         pad_to: int = 0,
@@ -64,20 +68,27 @@ def _operate_api(pool: Pool) -> Any:
     ) -> dict:
         """Runs `text` without and with `plan` and returns everything measured, as `Comparison.to_dict()` gives it.
 
-        plan: {"version": 1, "operations": [{"operation": "temperature", "t": 2.0, "at": "L0-3.H1,5"}]}.
-        other: a second text, for the similarity of the two. pad_to: pads to so many tokens, 0 does not.
-        literal: typed special tokens are characters. lang: "en" or "zh", the language of error messages.
+        plan: {"version": 1, "operations": [{"operation": "temperature", "t": 2.0, "at": "L0-3.H1,5"}]}; none is the empty plan.
+        model: a name that /models gives. other: a second text, for the similarity of the two. pad_to: pads to so many tokens,
+        0 does not. literal: typed special tokens are characters. lang: "en" or "zh", the language of caveats, notices and
+        error messages; the verdict comes in both.
+
+        With curl, by name, leaving out what has a default:
+            curl -s ADDRESS/gradio_api/call/v2/operate -H "Content-Type: application/json" \\
+                -d '{"text": "The dog bit the man", "plan": {"version": 1, "operations": [{"operation": "drop_scaling"}]}}'
+        answers {"event_id": "ID"}; then
+            curl -sN ADDRESS/gradio_api/call/operate/ID
+        gives the result, or an error in words, on its last "data:" line.
         """
-        try:
-            steps = steps_.from_plan(steps_.Plan.from_dict(plan))
-            setting = Setting(
-                text=text, other=other, model=model, steps=steps, pad_to=pad_to, literal=literal
-            )
-            return operating.operate(pool, setting).comparison.to_dict()
-        except SurgeryError as error:
-            raise gr.Error(
-                error.say(lang if lang in ("en", "zh") else "en"), print_exception=False
-            ) from error
+        with _in_words(lang):
+            steps = steps_.from_plan(Plan() if plan is None else Plan.from_dict(plan))
+            setting = Setting(text, other, model, steps, pad_to=pad_to, literal=literal)
+            comparison = operating.operate(pool, setting).comparison
+            said = {
+                "caveats": [words.say(lang) for words in comparison.caveats],
+                "notices": comparison.notices(lang),
+            }
+            return comparison.to_dict() | said
 
     return operate
 
@@ -88,25 +99,34 @@ def _sweep_api(pool: Pool) -> Any:
     ) -> list[dict]:
         """Many plans on many texts: one record per (text, plan) with what the plan changed, as `surgery.sweep` gives it.
 
-        plans: each as for /operate. seeds: how many seeds a random plan runs with; the measures are means, with `_sd`.
+        texts: a list of texts. plans: a list of plans, each as for /operate. seeds: how many seeds a random plan runs with; the
+        measures are means, with `_sd`. lang: "en" or "zh", the language of error messages. With curl: as /operate.
         """
-        try:
+        with _in_words(lang):
             return sweeping.sweep_plans(pool, model, texts, plans, seeds)
-        except SurgeryError as error:
-            raise gr.Error(
-                error.say(lang if lang in ("en", "zh") else "en"), print_exception=False
-            ) from error
 
     return sweep
 
 
 def _models_api(pool: Pool) -> Any:
     def models(lang: str = "en") -> list[dict]:
-        """The models that this server offers: [{"name": ..., "about": ...}]."""
-        lang = lang if lang in ("en", "zh") else "en"
-        return [{"name": name, "about": pool.about(name, lang)} for name in pool.allowed]
+        """The models that this server offers: [{"name": ..., "about": ...}]. lang: "en" or "zh"."""
+        with _in_words(lang):
+            return [{"name": name, "about": pool.about(name, lang)} for name in pool.allowed]
 
     return models
+
+
+@contextmanager
+def _in_words(lang: Any) -> Iterator[None]:
+    """Turns what was refused on purpose into an error that reaches the caller, in the language asked for."""
+    if not isinstance(lang, str) or lang not in LANGUAGES:
+        listed = ", ".join(LANGUAGES)
+        raise gr.Error(f"lang = {lang!r:.60} is not known: give one of {listed}.", print_exception=False)
+    try:
+        yield
+    except SurgeryError as error:
+        raise gr.Error(error.say(lang), print_exception=False) from error
 
 
 def theme() -> gr.themes.Base:
@@ -132,5 +152,6 @@ def serve(demo: gr.Blocks, **options: Any) -> Any:
         footer_links=[],
         run_history=False,
         ssr_mode=False,
+        state_session_capacity=VISITORS,
         **options,
     )

@@ -1,12 +1,18 @@
-"""The controls of an operation, made from the registry: one for each parameter of each operation."""
+"""The form of an operation, made from the registry: a field for each parameter, and one for layers and heads."""
 
+import math
 from typing import Any
 
 import gradio as gr
 
+from bilingual import SurgeryError
 from surgery.operation import REGISTRY, STAGES, Parameter
+from surgery.selection import Selection, SelectionError
+from ui.fields import StepFields, fields_words
 from ui.steps import Step
 from ui.texts import t
+
+WHERE = "at"  # the name of the field for layers and heads
 
 
 def choices(lang: str, refused: dict[str, Any] | None = None) -> list[tuple[str, str]]:
@@ -19,8 +25,13 @@ def choices(lang: str, refused: dict[str, Any] | None = None) -> list[tuple[str,
     ]
 
 
+def whole(step: Step) -> bool:
+    """Whether the step acts on the whole model, before any layer or head."""
+    return REGISTRY[step["operation"]].stage == "positions"
+
+
 class OperationForm:
-    """A dropdown of operations and the chosen one's parameters."""
+    """A dropdown of operations and the fields of the chosen one; of none, while the plan is empty."""
 
     def __init__(self, step: Step, lang: str = "en"):
         self.name = gr.Dropdown(
@@ -30,93 +41,134 @@ class OperationForm:
             elem_id="operation",
             filterable=False,
         )
-        self.summary = gr.Markdown(_summary(step["operation"], lang), elem_id="summary")
-        self.parameters: dict[tuple[str, str], Any] = {
-            (operation, name): _control(operation, name, step, lang)
-            for operation in REGISTRY
-            for name in REGISTRY[operation].parameters()
+        self.summary = gr.Markdown(_summary(step, lang), elem_id="summary")
+        self.fields = StepFields(
+            _value(step, 0), fields=_fields(step, lang), words=fields_words(lang), elem_id="fields"
+        )
+
+    def read(self, given: dict | None, steps: list[Step], selected: int) -> list[Step]:
+        """The steps with what stands in the fields; as they are if the fields show another step by now.
+
+        A value that cannot be read stays as it was typed, for the operation to refuse.
+        """
+        if not given or not 0 <= selected < len(steps):
+            return steps
+        old = steps[selected]
+        if (given["step"], given["operation"]) != (selected, old["operation"]):
+            return steps
+        kinds = {name: about.kind for name, about in REGISTRY[old["operation"]].parameters().items()}
+        new = {name: parse(kinds[name], text) for name, text in given["values"].items() if name in kinds}
+        at = given["values"].get(WHERE, old["at"])
+        return [old | new | {"at": at} if i == selected else step for i, step in enumerate(steps)]
+
+    def show(
+        self, steps: list[Step], selected: int, lang: str, refused: dict[str, Any], problems: dict[str, str]
+    ) -> dict[Any, Any]:
+        """Updates that show the selected step in `lang`."""
+        step = steps[selected] if steps else None
+        return {
+            self.name: gr.update(
+                choices=choices(lang, refused),
+                value=step["operation"] if step else None,
+                label=t("form.operation", lang),
+            ),
+            self.summary: _summary(step, lang),
+            self.fields: StepFields(
+                _value(step, selected),
+                fields=_fields(step, lang),
+                words=fields_words(lang),
+                problems=problems,
+            ),
         }
 
-    @property
-    def inputs(self) -> list[Any]:
-        """The components that `read` needs the values of, in order."""
-        return [self.name, *self.parameters.values()]
 
-    @property
-    def outputs(self) -> list[Any]:
-        """The components that `show` updates, in order."""
-        return [self.name, self.summary, *self.parameters.values()]
-
-    def read(self, at: str, name: str, *values: Any) -> Step:
-        """The step that the controls show. Values are as the controls gave them; the operation checks them."""
-        given = dict(zip(self.parameters, values, strict=True))
-        chosen = {p: _value(REGISTRY[name].parameters()[p], v) for (op, p), v in given.items() if op == name}
-        return {"operation": name, **chosen, "at": at, "on": True}
-
-    def show(self, step: Step, lang: str, refused: dict[str, Any] | None = None) -> list[Any]:
-        """Updates that make the controls show `step` in `lang`."""
-        name = step["operation"]
-        updates = [
-            gr.update(choices=choices(lang, refused), value=name, label=t("form.operation", lang)),
-            _summary(name, lang),
-        ]
-        for operation, parameter in self.parameters:
-            about = REGISTRY[operation].parameters()[parameter]
-            shown = operation == name
-            update = {"visible": shown, "label": about.label.say(lang), "info": about.help.say(lang)}
-            if shown:
-                update |= _at(about, step[parameter])
-            updates.append(gr.update(**update))
-        return updates
+def problems(step: Step, lang: str, layers: int, heads: int, model: str) -> dict[str, str]:
+    """What is wrong with the values of a step, by field."""
+    found = {}
+    for name, about in REGISTRY[step["operation"]].parameters().items():
+        try:
+            about.check(name, step[name], about.label.say(lang))
+        except SurgeryError as error:
+            found[name] = error.say(lang)
+    try:
+        Selection.parse(step["at"]).cells(layers, heads, model)
+    except SelectionError as error:
+        found[WHERE] = error.say(lang)
+    return found
 
 
-def _summary(name: str, lang: str) -> str:
-    operation = REGISTRY[name]
+def _summary(step: Step | None, lang: str) -> str:
+    if step is None:
+        return t("form.empty", lang, add=t("form.add", lang))
+    operation = REGISTRY[step["operation"]]
     return f"{operation.summary.say(lang)}  \n`{operation.equation}`"
 
 
-def _control(operation: str, name: str, step: Step, lang: str) -> Any:
-    about = REGISTRY[operation].parameters()[name]
-    chosen = operation == step["operation"]
-    value = step[name] if chosen else getattr(REGISTRY[operation](), name)
-    common = {
+def _fields(step: Step | None, lang: str) -> list[dict[str, Any]]:
+    if step is None:
+        return []
+    name = step["operation"]
+    return [
+        *(_field(name, parameter, about, lang) for parameter, about in REGISTRY[name].parameters().items()),
+        {
+            "name": WHERE,
+            "id": "where",
+            "kind": "where",
+            "label": t("form.where", lang),
+            "help": t("form.where_info", lang),
+            "locked": whole(step) and step["at"] == "L*",
+        },
+    ]
+
+
+def _field(operation: str, name: str, about: Parameter, lang: str) -> dict[str, Any]:
+    field = {
+        "name": name,
+        "id": f"{operation}-{name}",
+        "kind": about.kind,
         "label": about.label.say(lang),
-        "info": about.help.say(lang),
-        "visible": chosen,
-        "elem_id": f"{operation}-{name}",
-        **_at(about, value),
+        "help": about.help.say(lang),
     }
-    if about.kind in ("positions", "picture"):
-        return gr.Textbox(lines=4 if about.kind == "picture" else 1, **common)
-    if _slides(about):
-        return gr.Slider(step=1 if about.kind == "int" else 0.05, **common)
-    return gr.Number(precision=0, **common)
-
-
-def _slides(about: Parameter) -> bool:
     low, high = about.slider or (about.low, about.high)
-    return high - low <= 1000
+    if about.kind in ("int", "float") and high - low <= 1000:
+        field |= {"slider": [low, high], "log": about.log}
+    return field
 
 
-def _at(about: Parameter, value: Any) -> dict[str, Any]:
-    """How a control shows a value; a slider stretches to one beyond its usual ends."""
-    if about.kind == "positions":
-        return {"value": ", ".join(map(str, value))}
-    if about.kind == "picture":
-        return {"value": "\n".join(value)}
-    if not _slides(about):
-        return {"value": value}
-    low, high = about.slider or (about.low, about.high)
-    return {"value": value, "minimum": min(low, value), "maximum": max(high, value)}
+def _value(step: Step | None, selected: int) -> dict[str, Any]:
+    if step is None:
+        return {"step": None, "operation": None, "values": {}}
+    parameters = REGISTRY[step["operation"]].parameters()
+    texts = {name: spell(about.kind, step[name]) for name, about in parameters.items()}
+    return {"step": selected, "operation": step["operation"], "values": {**texts, WHERE: step["at"]}}
 
 
-def _value(about: Parameter, value: Any) -> Any:
-    """A control's value as the operation takes it; what cannot be read is left for the operation to refuse."""
-    if about.kind == "picture" and isinstance(value, str):
-        return ["".join(row.split()) for row in value.splitlines() if row.strip()]
-    if about.kind == "positions" and isinstance(value, str):
-        parts = [part.strip() for part in value.replace("，", ",").split(",") if part.strip()]
-        return [int(part) for part in parts] if all(part.isdecimal() for part in parts) else value
-    if about.kind == "int" and isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
+def spell(kind: str, value: Any) -> str:
+    """A parameter's value as it stands in its field."""
+    if isinstance(value, str):
+        return value  # as it was typed
+    if kind == "positions":
+        return ", ".join(map(str, value))
+    if kind == "picture":
+        return "\n".join(value)
+    return str(int(value)) if float(value).is_integer() else repr(value)
+
+
+def parse(kind: str, text: str) -> Any:
+    """What stands in a field as the operation takes it; what cannot be read is left as it is."""
+    if kind == "picture":
+        return ["".join(row.split()) for row in text.splitlines() if row.strip()]
+    if kind == "positions":
+        parts = [part.strip() for part in text.replace("，", ",").split(",") if part.strip()]
+        return (
+            [int(part) for part in parts]
+            if all(part.isdecimal() and len(part) < 10 for part in parts)
+            else text
+        )
+    try:
+        number = float(text)
+    except ValueError:
+        return text.strip()
+    if not math.isfinite(number):
+        return text.strip()
+    return int(number) if kind == "int" and number.is_integer() else number

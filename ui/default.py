@@ -24,7 +24,7 @@ def compute() -> dict[str, Any]:
     from ui.pool import Pool
 
     done = operating.operate(Pool(), setting())
-    shown = {lang: present.html(done.comparison, done.setting, lang) for lang in ("en", "zh")}
+    shown = {lang: present.html(done, lang) for lang in ("en", "zh")}
     return {"heat": present.heat(done.comparison), **shown}
 
 

@@ -1,6 +1,10 @@
-"""What happens when somebody does something. Every handler returns {component: update}."""
+"""What happens when somebody does something. Every handler returns {component: update}.
+
+`asked` is what the page held when the event was fired, by component.
+"""
 
 import dataclasses
+import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -8,15 +12,18 @@ from typing import Any
 import gradio as gr
 
 from bilingual import LANGUAGES, SurgeryError
-from surgery.operation import REGISTRY
+from surgery.operation import REGISTRY, Operation
 from surgery.selection import Selection, SelectionError
+from ui import controls, default, operating, panels, present, presets, sweeping
 from ui import layout as at
-from ui import operating, panels, present, presets, sweeping
 from ui import steps as steps_
+from ui.component import static_text
+from ui.fields import StepFields
 from ui.headgrid import HeadGrid, grid_value, grid_words
 from ui.heatmap import AttentionView, attention_words
 from ui.layout import Layout
-from ui.link import Setting
+from ui.link import Setting, known_view
+from ui.operating import Operated
 from ui.pool import Pool
 from ui.texts import t
 
@@ -24,14 +31,7 @@ MODEL = {"concurrency_id": "model", "concurrency_limit": 2}  # whatever may touc
 PRIVATE = {"api_visibility": "private"}
 QUICK = {**PRIVATE, "queue": False, "show_progress": "hidden"}
 
-ADDRESS_JS = """(token) => {
-  const url = new URL(location.href);
-  if (!token || url.searchParams.get('s') === token) return;
-  const first = !url.searchParams.get('s') && !history.state;
-  url.searchParams.set('s', token);
-  history[first ? 'replaceState' : 'pushState']({ surgery: true }, '', url);
-}"""
-COPY_JS = """(label) => { navigator.clipboard && navigator.clipboard.writeText(location.href); }"""
+PLACES = {"TextError": "text", "LoadError": "model", "NotAllowedError": "model", "PadError": "pad"}
 
 
 class Events:
@@ -39,48 +39,75 @@ class Events:
 
     def __init__(self, page: Layout, pool: Pool):
         self.page, self.pool = page, pool
-        self.where = [page.where, *page.form.inputs]
-        self.ask = [
-            page.lang, page.text, page.other, page.model, page.pad_to, page.literal,
-            page.steps, page.selected, page.view, *self.where,
-        ]  # fmt: skip
-        self.editor = [
-            page.steps,
-            page.selected,
-            page.plan,
-            page.where,
-            page.grid,
-            page.problem_plan,
-            *page.form.outputs,
-        ]
-        self.run_outputs = [*page.results, page.held, page.token, *page.problems.values(), page.badge]
-        self.scratch = tempfile.TemporaryDirectory(prefix="surgery-")  # gone when the server ends
+        self.ask = {
+            page.lang, page.text, page.other, page.model, page.pad_to, page.literal, page.steps, page.selected,
+            page.view, page.held, page.token, page.form.fields,
+        }  # fmt: skip
+        self.editor = {
+            page.steps, page.selected, page.plan, page.grid, page.problem_plan,
+            page.form.name, page.form.summary, page.form.fields,
+        }  # fmt: skip
+        self.run_outputs = {
+            *page.results, page.held, page.token, *page.problems.values(), page.badge, page.stale, page.model, page.more,
+        }  # fmt: skip
         self._wire()
 
     # --- from the page to a setting and back ------------------------------------------------------------
 
-    def setting(
-        self, lang, text, other, model, pad_to, literal, steps, selected, view, where, *form
-    ) -> Setting:
-        """What the page shows, with the controls' values in the selected step."""
-        if steps:
-            steps = steps_.replace(steps, selected, self.page.form.read(where, *form))
-        pad_to = int(pad_to) if pad_to else 0
+    def setting(self, asked: dict) -> Setting:
+        """What the page shows. Raises PadError."""
+        page = self.page
+        pad_to = asked[page.pad_to]
+        if isinstance(pad_to, float) and pad_to.is_integer():
+            pad_to = int(pad_to)
+        if type(pad_to) is not int:
+            operating.check_pad(pad_to, self.most_tokens(asked[page.model]))
         return Setting(
-            text or "", other or "", model or "", steps, selected, pad_to, bool(literal), view or {}
+            text=asked[page.text] or "",
+            other=asked[page.other] or "",
+            model=asked[page.model] or "",
+            steps=self.read(asked),
+            selected=asked[page.selected],
+            pad_to=pad_to,
+            literal=bool(asked[page.literal]),
+            view=asked[page.view] or {},
         )
+
+    def read(self, asked: dict) -> list[dict[str, Any]]:
+        """The steps of the plan with what stands in the fields."""
+        page = self.page
+        return page.form.read(asked[page.form.fields], asked[page.steps], asked[page.selected])
+
+    def shown(self, asked: dict) -> Operated | None:
+        """The result that is on the page, made again if the server has forgotten it; None for the stored one."""
+        held, token = asked[self.page.held], asked[self.page.token] or ""
+        if held is None and token:
+            try:
+                return operating.operate(self.pool, Setting.from_token(token.partition(" ")[2]))
+            except SurgeryError:
+                return None
+        return held
+
+    def shown_setting(self, asked: dict) -> Setting:
+        """What made the result that is on the page."""
+        held, token = asked[self.page.held], asked[self.page.token] or ""
+        if held is not None:
+            return held.setting
+        return Setting.from_token(token.partition(" ")[2]) if token else default.setting()
 
     def size(self, model: str) -> tuple[int, int]:
         """Layers and heads of a model that is loaded; of the first model until then."""
-        from ui.default import stored
-
         if not self.pool.ready(model):
-            heat = stored()["heat"]
+            heat = self.page.stored["heat"]
             return heat["layers"], heat["heads"]
         from surgery import admit
 
         anatomy = admit(self.pool.get(model).model)
         return anatomy.layers, anatomy.heads
+
+    def most_tokens(self, model: str) -> int:
+        """How many tokens the page reads with a model; with a small one until it is loaded."""
+        return operating.most_tokens(self.pool.get(model)) if self.pool.ready(model) else operating.TOKENS
 
     def refused(self, model: str) -> dict[str, Any]:
         """Why some operations cannot act on a loaded model."""
@@ -90,99 +117,118 @@ class Events:
 
         return refusals(self.pool.get(model))
 
-    def edit(self, steps: list, selected: int, model: str, lang: str, *, form: bool = True) -> dict:
-        """Updates that show the plan with one step selected."""
-        page = self.page
-        shown = (
-            steps[selected]
-            if steps
-            else steps_.new(presets.PRESETS[presets.FIRST][1].steps[0].operation.name)
-        )
-        updates = {
+    # --- the plan being edited --------------------------------------------------------------------------
+
+    def edit(self, steps: list, selected: int, setting: Setting, lang: str) -> dict:
+        """Updates that show the plan with one step selected. setting: text and model that it is for."""
+        page, model = self.page, setting.model
+        said = self.complaints(steps[selected], setting, lang) if steps else {}
+        return {
             page.steps: steps,
             page.selected: selected,
             page.plan: panels.plan(steps, selected, lang),
-            page.grid: self.grid(shown, model, lang),
-            page.problem_plan: self.complaint(shown, model, lang),
+            page.grid: self.grid(steps[selected] if steps else None, model, lang),
+            page.problem_plan: at.problem(said.get("", "")),
+            **page.form.show(steps, selected, lang, self.refused(model), said),
         }
-        if form:
-            updates[page.where] = gr.update(
-                value=shown["at"], label=t("form.where", lang), info=t("form.where_info", lang)
-            )
-            updates |= dict(
-                zip(page.form.outputs, page.form.show(shown, lang, self.refused(model)), strict=True)
-            )
-        return updates
 
-    def grid(self, step: dict, model: str, lang: str) -> HeadGrid:
-        """The grid of a step's selection; closed for what acts on the whole model."""
-        layers, heads = self.size(model)
-        whole = REGISTRY[step["operation"]].stage == "positions"
+    def edited(self, steps: list, asked: dict) -> dict:
+        """Updates after a person changed what stands in the fields, which are left alone."""
+        page, lang, selected = self.page, asked[self.page.lang], asked[self.page.selected]
+        said = self.complaints(steps[selected], self.settled(asked), lang)
+        return {
+            page.steps: steps,
+            page.plan: panels.plan(steps, selected, lang),
+            page.grid: self.grid(steps[selected], asked[page.model], lang),
+            page.problem_plan: at.problem(said.get("", "")),
+            page.form.fields: StepFields(problems=said),
+        }
+
+    def settled(self, asked: dict) -> Setting:
+        """The setting, without padding where that is wrong: it is complained about elsewhere."""
         try:
-            cells = Selection.parse(step["at"]).cells(layers, heads)
+            return self.setting(asked)
+        except operating.PadError:
+            return self.setting(asked | {self.page.pad_to: 0})
+
+    def grid(self, step: dict | None, model: str, lang: str) -> HeadGrid:
+        """The grid of a step's selection; closed for what acts on the whole model, and without any step."""
+        layers, heads = self.size(model)
+        try:
+            cells = Selection.parse(step["at"]).cells(layers, heads) if step else ()
         except SelectionError:
-            cells = frozenset()
+            cells = ()
+        closed = "form.no_step" if step is None else "form.whole" if controls.whole(step) else ""
         return HeadGrid(
             value=grid_value(layers, heads, cells),
             words=grid_words(lang),
-            disabled=t("form.whole", lang) if whole else "",
+            disabled=t(closed, lang) if closed else "",
         )
 
-    def complaint(self, step: dict, model: str, lang: str) -> Any:
-        """What is wrong with a step on this model, said before anything runs."""
-        try:
-            steps_.to_plan([{**step, "on": True}])
-            Selection.parse(step["at"]).cells(*self.size(model), model)
-        except SurgeryError as error:
-            return at.problem(error.say(lang))
+    def complaints(self, step: dict, setting: Setting, lang: str) -> dict[str, str]:
+        """What is wrong with a step on this model and text, by field ("": the whole step), before anything runs."""
+        model = setting.model
+        found = controls.problems(step, lang, *self.size(model), model)
+        if found or not self.pool.ready(model):
+            return found
+        from surgery import admit, theatre
+
         why = self.refused(model).get(step["operation"])
-        return at.problem(why.say(lang) if why else "")
+        if why:
+            return {"": why.say(lang)}
+        (made,) = steps_.to_plan([{**step, "on": True}])
+        try:
+            theatre.check(admit(self.pool.get(model).model), made)
+        except SurgeryError as error:
+            return {controls.WHERE: error.say(lang)}
+        if type(made.operation).check is not Operation.check:
+            tokens = operating.tokens(self.pool, setting)
+            try:
+                made.operation.check(tokens or 0) if tokens else None
+            except SurgeryError as error:
+                return {next(iter(made.operation.parameters()), ""): error.say(lang)}
+        return {}
 
     # --- running ----------------------------------------------------------------------------------------
 
-    def run(self, lang: str, setting: Setting, **props: Any) -> dict:
+    def run(self, setting: Setting, lang: str, good: str, *, kind: str = "push", **props: Any) -> dict:
         """Operates and shows the result; an error is said beside its field, and the last result stays.
 
-        props: of the maps, such as the view.
+        good: the model of the result on the page, to go back to. kind: "push" for a new entry in the browser's
+        history, "replace" for none. props: of the maps, such as the view.
         """
         page = self.page
         try:
             done = operating.operate(self.pool, setting)
         except SurgeryError as error:
-            return self.say(error, lang)
-        updates = self.show(done, lang, **props)
-        return (
-            updates
-            | {place: at.problem("") for place in page.problems.values()}
-            | {page.badge: self.badge(setting.model, lang)}
-        )
-
-    def say(self, error: SurgeryError, lang: str) -> dict:
-        """The error beside the field that it is about."""
-        fields = {
-            "TextError": "text",
-            "LoadError": "model",
-            "NotAllowedError": "model",
-            "UnsupportedError": "plan",
-        }
-        place = fields.get(type(error).__name__, "plan")
-        return {
-            box: at.problem(error.say(lang) if name == place else "")
-            for name, box in self.page.problems.items()
-        }
-
-    def show(self, done: operating.Operated, lang: str, **props: Any) -> dict:
-        """A result on the page."""
-        page = self.page
-        html = present.html(done.comparison, done.setting, lang)
+            return self.refuse(error, setting, lang, good)
+        html = present.html(done, lang)
         return {
             page.heat: AttentionView(
                 value=present.heat(done.comparison), words=attention_words(lang), **props
             ),
             **{page.panels[name]: html[name] for name in present.PANELS},
             page.held: done,
-            page.token: done.setting.to_token(),
+            page.token: f"{kind} {done.setting.to_token()}",
+            **{place: at.problem("") for place in page.problems.values()},
+            page.badge: self.badge(setting.model, lang),
+            page.stale: "",
         }
+
+    def refuse(self, error: SurgeryError, setting: Setting, lang: str, good: str) -> dict:
+        """The error beside the field that it is about; from a model that cannot be had back to the last good one."""
+        page = self.page
+        without_model = setting.model and not self.pool.ready(setting.model)
+        is_pad = isinstance(error, operating.PadError)
+        place = "model" if without_model and not is_pad else PLACES.get(type(error).__name__, "plan")
+        updates = {
+            box: at.problem(error.say(lang) if name == place else "") for name, box in page.problems.items()
+        }
+        if place == "model":
+            updates[page.model] = gr.update(value=good, info=self.pool.about(good, lang))
+        if place == "pad":
+            updates[page.more] = gr.update(open=True)  # where it is said
+        return updates
 
     def badge(self, model: str, lang: str) -> str:
         patient = self.pool.get(model)
@@ -190,75 +236,132 @@ class Events:
 
     # --- handlers ---------------------------------------------------------------------------------------
 
-    def on_operate(self, lang, *ask):
-        setting = self.setting(lang, *ask)
-        return self.run(lang, setting) | {
-            self.page.steps: setting.steps,
-            self.page.plan: panels.plan(setting.steps, setting.selected, lang),
-        }
+    def on_operate(self, asked: dict):
+        return self.run(self.setting(asked), asked[self.page.lang], self.shown_setting(asked).model)
 
-    def on_preset(self, name, lang, *ask):
-        steps = steps_.from_plan(presets.PRESETS[name][1])
-        setting = dataclasses.replace(self.setting(lang, *ask), steps=steps, selected=0)
-        return self.edit(steps, 0, setting.model, lang) | self.run(lang, setting)
+    def refusing(self, handler: Any) -> Any:
+        """The handler, which says it where the number of tokens to pad to is no number."""
 
-    def on_example(self, name, lang, *ask):
-        _, text, other, model = presets.EXAMPLES[name]
-        setting = dataclasses.replace(self.setting(lang, *ask), text=text, other=other, model=model)
-        return {self.page.text: text, self.page.other: other} | self.with_model(lang, setting)
+        def careful(asked: dict):
+            try:
+                return handler(asked)
+            except operating.PadError as error:
+                good = self.shown_setting(asked).model
+                return self.refuse(error, self.settled(asked), asked[self.page.lang], good)
 
-    def on_model(self, lang, *ask):
-        return self.with_model(lang, self.setting(lang, *ask))
+        return careful
 
-    def with_model(self, lang: str, setting: Setting) -> dict:
+    def on_preset(self, asked: dict):
+        lang = asked[self.page.lang]
+        steps = steps_.from_plan(presets.PRESETS[asked[self.page.presets]][1])
+        setting = dataclasses.replace(self.setting(asked), steps=steps, selected=0)
+        return merged(
+            self.edit(steps, 0, setting, lang), self.run(setting, lang, self.shown_setting(asked).model)
+        )
+
+    def on_example(self, asked: dict):
+        page = self.page
+        _, text, other, model = presets.EXAMPLES[asked[page.examples]]
+        setting = dataclasses.replace(self.setting(asked), text=text, other=other, model=model)
+        return merged(
+            {page.text: gr.update(value=text), page.other: gr.update(value=other)},
+            self.with_model(asked, setting),
+        )
+
+    def on_model(self, asked: dict):
+        return self.with_model(asked, self.setting(asked))
+
+    def with_model(self, asked: dict, setting: Setting) -> dict:
         """Runs on a model that may be new to the page: its size, what it refuses and what it is are shown, too."""
+        lang = asked[self.page.lang]
         about = gr.update(value=setting.model, info=self.pool.about(setting.model, lang))
-        updates = self.run(lang, setting) | {self.page.model: about}
+        updates = merged({self.page.model: about}, self.run(setting, lang, self.shown_setting(asked).model))
         if self.pool.ready(setting.model):
-            edit = self.edit(setting.steps, setting.selected, setting.model, lang)
-            problem = updates[self.page.problem_plan]
-            updates = edit | updates | {self.page.problem_plan: problem}
+            updates = merged(self.edit(setting.steps, setting.selected, setting, lang), updates)
         return updates
 
-    def on_reset(self, lang):
-        from ui import default
-
+    def on_reset(self, asked: dict):
         first = dataclasses.replace(default.setting(), model=self.pool.default)
-        return self.restore(first, lang)
+        return self.restore(first, asked[self.page.lang], self.shown_setting(asked).model)
 
-    def on_edit(self, lang, model, steps, selected, where, *form):
-        step = self.page.form.read(where, *form)
-        return self.edit(steps_.replace(steps, selected, step), selected, model, lang, form=False)
+    def on_cancel(self, asked: dict):
+        """What was asked for and did not come is not shown as chosen."""
+        page, lang, shown = self.page, asked[self.page.lang], self.shown_setting(asked)
+        return {
+            page.presets: gr.update(value=_preset(shown)),
+            page.examples: gr.update(value=None),
+            page.model: gr.update(value=shown.model, info=self.pool.about(shown.model, lang)),
+        }
 
-    def on_operation(self, lang, model, steps, selected, where, name, *_):
+    def on_fields(self, asked: dict):
+        steps = self.read(asked)
+        return self.edited(steps, asked) if steps else {self.page.steps: steps}
+
+    def on_operation(self, asked: dict):
+        """Another operation for the selected step; the first step of an empty plan."""
+        page = self.page
+        steps, selected, name = self.read(asked), asked[page.selected], asked[page.form.name]
+        setting = self.settled(asked)
+        where = steps[selected]["at"] if steps else "L*"
         step = steps_.new(name, "L*" if REGISTRY[name].stage == "positions" else where)
-        return self.edit(steps_.replace(steps, selected, step), selected, model, lang)
+        for parameter, about in REGISTRY[name].parameters().items():
+            if about.kind == "picture":
+                size = operating.tokens(self.pool, setting) or 1
+                step[parameter] = ["1" * size] * size  # forbids nothing yet, and fits
+        steps = steps_.replace(steps, selected, step)
+        return self.edit(steps, min(selected, len(steps) - 1), setting, asked[page.lang])
 
-    def on_grid(self, grid, lang, model, steps, selected, where, *form):
-        chosen = Selection.from_cells(grid["cells"], grid["layers"], grid["heads"])
-        updates = self.on_edit(lang, model, steps, selected, str(chosen), *form)
-        updates.pop(self.page.grid)  # it shows this already
-        return updates | {self.page.where: str(chosen)}
+    def on_grid(self, asked: dict):
+        page = self.page
+        grid, steps, selected = asked[page.grid], self.read(asked), asked[page.selected]
+        if not steps:
+            return {page.steps: steps}
+        chosen = str(Selection.from_cells(grid["cells"], grid["layers"], grid["heads"]))
+        steps = [{**step, "at": chosen} if i == selected else step for i, step in enumerate(steps)]
+        updates = self.edit(steps, selected, self.settled(asked), asked[page.lang])
+        updates.pop(page.grid)  # it shows this already
+        return updates
 
-    def on_add(self, lang, model, steps, selected, where, *form):
-        steps = [*steps, steps_.new("temperature")]
-        return self.edit(steps, len(steps) - 1, model, lang)
+    def on_add(self, asked: dict):
+        steps = [*self.read(asked), steps_.new("temperature")]
+        return self.edit(steps, len(steps) - 1, self.settled(asked), asked[self.page.lang])
 
-    def on_plan(self, steps, selected, lang, model, event: gr.EventData):
-        do, index = event._data.get("do"), event._data.get("step")
-        if not isinstance(do, str) or not isinstance(index, int):
-            return {self.page.selected: selected}
-        return self.edit(*steps_.act(steps, selected, do, index), model, lang)
+    def on_plan(self, asked: dict, event: gr.EventData):
+        data = event._data if isinstance(event._data, dict) else {}
+        do, index = data.get("do"), data.get("step")
+        steps, selected = self.read(asked), asked[self.page.selected]
+        if isinstance(do, str) and isinstance(index, int):
+            steps, selected = steps_.act(steps, selected, do, index)
+        return self.edit(steps, selected, self.settled(asked), asked[self.page.lang])
 
-    def on_view(self, held, lang, event: gr.EventData):
-        view = {k: v for k, v in event._data.items() if k != "stamp"} if isinstance(event._data, dict) else {}
-        updates = {self.page.view: view}
+    def on_pad(self, asked: dict):
+        page, lang = self.page, asked[self.page.lang]
+        said = ""
+        try:
+            operating.check_pad(self.setting(asked).pad_to, self.most_tokens(asked[page.model]))
+        except operating.PadError as error:
+            said = error.say(lang)
+        return {page.problem_pad: at.problem(said)}
+
+    def on_change(self, asked: dict):
+        """Whether the result shown is that of the settings shown."""
+        try:
+            now, then = self.setting(asked), self.shown_setting(asked)
+            same = _essence(now) == _essence(then)
+        except SurgeryError:
+            same = False
+        return {self.page.stale: at.stale(not same, asked[self.page.lang])}
+
+    def on_view(self, asked: dict, event: gr.EventData):
+        page, view = self.page, known_view(event._data)
+        updates: dict = {page.view: view}
+        held = self.shown(asked)
         if held is not None:
-            held = operating.Operated(held.comparison, dataclasses.replace(held.setting, view=view))
+            held = dataclasses.replace(held, setting=dataclasses.replace(held.setting, view=view))
             updates |= {
-                self.page.held: held,
-                self.page.token: held.setting.to_token(),
-                self.page.panels["pipeline"]: present.pipeline(held.comparison, lang, view),
+                page.held: held,
+                page.token: f"view {held.setting.to_token()}",
+                page.panels["pipeline"]: present.pipeline(held.comparison, asked[page.lang], view),
             }
         return updates
 
@@ -268,73 +371,74 @@ class Events:
             view={**(view or {}), "layer": layer, "head": head, "average": False, "stamp": str(event._data)}
         )
 
-    def on_lang(self, lang, held, steps, selected, model, swept=None):
-        about = {
-            self.page.lang: gr.update(label=t("app.language", lang)),
-            self.page.model: gr.update(label=t("app.model", lang), info=self.pool.about(model, lang)),
-            self.page.sweep: panels.sweep(swept, lang),
-            self.page.sweep_file: gr.UploadButton(label=t("sweep.file", lang)),
-        }
-        return (
-            self.labels(lang)
-            | about
-            | self.edit(steps, selected, model, lang)
-            | self.results_in(lang, held, model)
+    def on_lang(self, asked: dict):
+        page, lang, setting = self.page, asked[self.page.lang], self.settled(asked)
+        return merged(
+            self.labels(lang),
+            {
+                page.model: gr.update(info=self.pool.about(setting.model, lang)),
+                page.sweep: panels.sweep(asked[page.swept], lang),
+                **{box: at.problem("") for box in (*page.problems.values(), page.problem_sweep)},
+                page.copied: "",
+            },
+            self.edit(setting.steps, setting.selected, setting, lang),
+            self.on_pad(asked),
+            self.on_change(asked),
+            self.results_in(lang, self.shown(asked)),
         )
 
-    def results_in(self, lang: str, held: Any, model: str) -> dict:
+    def results_in(self, lang: str, held: Operated | None) -> dict:
         """The result that is on the page, in another language."""
         page = self.page
         if held is not None:
-            html = present.html(held.comparison, held.setting, lang)
-            state = {page.badge: self.badge(held.setting.model, lang)}
+            html, badge = present.html(held, lang), self.badge(held.setting.model, lang)
         else:
-            html = page.stored[lang]
-            ready = self.pool.ready(self.pool.default)
-            state = {
-                page.badge: self.badge(model, lang) if ready else at.badge(t("app.loading", lang), "loading")
-            }
-        words = {page.heat: AttentionView(words=attention_words(lang))}
-        return words | {page.panels[name]: html[name] for name in present.PANELS} | state
+            html, ready = page.stored[lang], self.pool.ready(self.pool.default)
+            loading = at.badge(t("app.loading", lang), "loading")
+            badge = self.badge(self.pool.default, lang) if ready else loading
+        words = {page.heat: AttentionView(words=attention_words(lang)), page.badge: badge}
+        return words | {page.panels[name]: html[name] for name in present.PANELS}
 
     def on_load(self, request: gr.Request):
         query = dict(request.query_params)
         lang = language(query.get("lang"), request.headers.get("accept-language", ""))
-        page = self.page
-        updates: dict = {page.lang: gr.update(value=lang, label=t("app.language", lang))}
+        page, first = self.page, dataclasses.replace(default.setting(), model=self.pool.default)
+        updates: dict = {page.lang: gr.update(value=lang)}
         if query.get("s"):
             try:
-                return updates | self.labels(lang) | self.restore(Setting.from_token(query["s"]), lang)
+                setting = Setting.from_token(query["s"])
             except SurgeryError as error:
                 updates |= {page.problem_plan: at.problem(error.say(lang))}
+            else:
+                shown = self.restore(setting, lang, self.pool.default, kind="replace")
+                return merged(self.labels(lang), updates, shown)
         if lang != "en":
-            updates = self.on_lang(lang, None, page.first.steps, 0, self.pool.default) | updates
+            updates = merged(
+                self.labels(lang),
+                {page.model: gr.update(info=self.pool.about(first.model, lang))},
+                self.edit(first.steps, 0, first, lang),
+                self.results_in(lang, None),
+                updates,
+            )
         return updates
 
-    def restore(self, setting: Setting, lang: str) -> dict:
+    def restore(self, setting: Setting, lang: str, good: str, *, kind: str = "push") -> dict:
         """Everything as a setting says, and its result."""
         page = self.page
-        result = self.run(lang, setting, view=setting.view)
-        updates = self.edit(setting.steps, setting.selected, setting.model, lang)
-        kept = next(
-            (name for name, (_, plan) in presets.PRESETS.items() if steps_.from_plan(plan) == setting.steps),
-            None,
-        )
-        return (
-            updates
-            | result
-            | {
-                page.text: setting.text,
-                page.other: setting.other,
-                page.model: gr.update(
-                    value=setting.model, label=t("app.model", lang), info=self.pool.about(setting.model, lang)
-                ),
-                page.pad_to: setting.pad_to,
-                page.literal: setting.literal,
-                page.presets: kept,
+        about = gr.update(value=setting.model, info=self.pool.about(setting.model, lang))
+        result = merged({page.model: about}, self.run(setting, lang, good, kind=kind, view=setting.view))
+        return merged(
+            self.edit(setting.steps, setting.selected, setting, lang),
+            result,
+            {
+                page.text: gr.update(value=setting.text),
+                page.other: gr.update(value=setting.other),
+                page.pad_to: gr.update(value=setting.pad_to),
+                page.literal: gr.update(value=setting.literal),
+                page.presets: gr.update(value=_preset(setting)),
                 page.view: setting.view,
-                page.examples: None,
-            }
+                page.examples: gr.update(value=None),
+            },
         )
 
     def on_ready(self, lang):
@@ -354,34 +458,31 @@ class Events:
         chosen = gr.update(value=self.pool.default, info=self.pool.about(self.pool.default, lang))
         return {page.badge: said, page.model: chosen if self.pool.problem else gr.update()}
 
-    def on_files(self, held, lang, view, *ask):
-        """Writes everything about the last result into files of this visitor's own."""
+    def on_files(self, asked: dict):
+        """Writes everything about the result shown into files, which Gradio copies before they are deleted here."""
         from surgery import figures
         from ui.report import report
 
+        page, lang, view = self.page, asked[self.page.lang], asked[self.page.view]
+        setting = self.shown_setting(asked)
         try:
-            done = held or operating.operate(self.pool, self.setting(lang, *ask))
+            done = self.shown(asked) or operating.operate(self.pool, setting)
         except SurgeryError as error:
-            return self.say(error, lang)
+            yield self.refuse(error, setting, lang, setting.model)
+            return
         comparison = done.comparison
-        folder = Path(tempfile.mkdtemp(dir=self.scratch.name))
-        layer, head = view.get("layer"), view.get("head")
-        if layer is None or head is None:
-            layer, head = comparison.top_head
-        figure = figures.heatmap(comparison, layer, head, lang)
-        for ending in ("png", "svg"):
-            figures.write(figure, folder / f"heatmap_L{layer}_H{head}.{ending}")
-        asked = done.setting
-        options = {
-            "other": asked.other.strip() or None,
-            "pad_to": asked.pad_to or None,
-            "literal": asked.literal,
-        }
-        (folder / "report.html").write_text(report(comparison, lang, **options), encoding="utf-8")
-        comparison.save(folder, lang)
-        return {
-            self.page.files: gr.update(value=[str(path) for path in sorted(folder.iterdir())], visible=True)
-        }
+        with tempfile.TemporaryDirectory(prefix="surgery-") as name:
+            folder = Path(name)
+            layer, head = view.get("layer"), view.get("head")
+            if layer is None or head is None:
+                layer, head = comparison.top_head
+            figure = figures.heatmap(comparison, layer, head, lang)
+            for ending in ("png", "svg"):
+                figures.write(figure, folder / f"heatmap_L{layer}_H{head}.{ending}")
+            (folder / "report.html").write_text(report(comparison, lang, **done.options), encoding="utf-8")
+            comparison.save(folder, lang)
+            files = [str(path) for path in sorted(folder.iterdir())]
+            yield {page.files: gr.update(value=files, visible=True)}
 
     # --- sweeping ---------------------------------------------------------------------------------------
 
@@ -418,10 +519,11 @@ class Events:
         labelled = {
             page.lang: "app.language", page.examples: "app.examples", page.presets: "app.presets",
             page.fine: "app.fine", page.more: "app.more", page.pad_to: "app.pad_to", page.literal: "app.literal",
-            page.files: "app.downloads", page.sweep_kind: "sweep.kind", page.sweep_texts: "sweep.texts", page.text: "app.text", page.other: "app.other",
+            page.files: "app.downloads", page.sweep_kind: "sweep.kind", page.sweep_texts: "sweep.texts",
+            page.text: "app.text", page.other: "app.other", page.model: "app.model",
         }  # fmt: skip
         valued = {
-            page.operate: "app.operate", page.reset: "app.reset", page.add: "form.add",
+            page.operate: "app.operate", page.reset: "app.reset", page.add: "form.add", page.cancel: "app.cancel",
             page.copy: "app.copy_link", page.make: "app.files", page.sweep_run: "sweep.run",
             page.sweep_cancel: "app.cancel",
         }  # fmt: skip
@@ -433,7 +535,11 @@ class Events:
             page.sweep_kind: {"choices": at.sweep_choices(lang)},
         }
         return (
-            {page.title: at.title(lang)}
+            {
+                page.title: at.title(lang),
+                page.running: at.running(lang),
+                page.sweep_file: gr.update(label=t("sweep.file", lang)),
+            }
             | {box: gr.update(label=t(key, lang), **more.get(box, {})) for box, key in labelled.items()}
             | {button: gr.update(value=t(key, lang)) for button, key in valued.items()}
             | {tab: gr.update(label=t(f"tabs.{name}", lang)) for name, tab in page.tabs.items()}
@@ -442,60 +548,78 @@ class Events:
     # --- wiring -----------------------------------------------------------------------------------------
 
     def _wire(self) -> None:
-        page = self.page
-        self.everything = everything = list(
+        page, ask = self.page, self.ask
+        self.everything = list(
             {
-                *self.run_outputs, *self.editor, page.text, page.other, page.model, page.pad_to, page.literal,
-                page.presets, page.view, page.examples, page.lang, page.title, page.fine, page.more, page.files,
-                page.operate, page.reset, page.add, page.copy, page.make, page.sweep, page.sweep_run, page.sweep_cancel, page.sweep_file, page.sweep_kind,
-                page.sweep_texts, *page.tabs.values(),
+                *self.run_outputs, *self.editor, *self.labels("en"), page.text, page.other, page.pad_to, page.literal,
+                page.presets, page.view, page.examples, page.sweep, page.problem_sweep, page.copied,
             }
         )  # fmt: skip
-        run = {
+        edited = list(self.run_outputs | self.editor)
+        runs = [
+            self._run("operate", [page.operate.click, page.text.submit], self.refusing(self.on_operate), ask, self.run_outputs),
+            self._run("preset", page.presets.input, self.refusing(self.on_preset), {*ask, page.presets}, edited),
+            self._run(
+                "example", page.examples.input, self.refusing(self.on_example), {*ask, page.examples}, [*edited, page.text, page.other]
+            ),
+            self._run("model", page.model.input, self.refusing(self.on_model), ask, edited),
+            self._run("reset", page.reset.click, self.on_reset, ask, self.everything),
+            self._run("files", page.make.click, self.on_files, ask, [page.files, *self.run_outputs]),
+        ]  # fmt: skip
+        page.cancel.click(None, None, None, js=script("stop", NAME=None), cancels=runs, **PRIVATE)
+        page.cancel.click(self.on_cancel, ask, [page.presets, page.examples, page.model], **QUICK)
+        page.token.change(None, page.token, None, js=script("address"), **PRIVATE)
+        self._wire_plan()
+        self._wire_view()
+        self._wire_sweep()
+        page.lang.input(self.on_lang, {*ask, page.swept}, self.everything, **QUICK)
+
+    def _run(self, name: str, triggers: Any, handler: Any, inputs: Any, outputs: Any) -> Any:
+        """Wires what may take long: the page says that it runs, from the click on until it is done."""
+        triggers = triggers if isinstance(triggers, list) else [triggers]
+        gr.on(triggers, None, None, None, js=script("start", NAME=name), **PRIVATE)
+        done = gr.on(
+            triggers,
+            handler,
+            inputs,
+            list(outputs),
+            trigger_mode="always_last",
+            show_progress="minimal",
+            show_progress_on=self.page.running,
             **MODEL,
             **PRIVATE,
-            "trigger_mode": "always_last",
-            "show_progress": "minimal",
-            "show_progress_on": page.badge,
-        }
-        edit_inputs = [page.lang, page.model, page.steps, page.selected, *self.where]
-        edited = [*self.run_outputs, *self.editor]
+        )
+        done.then(None, None, None, js=script("stop", NAME=name), **PRIVATE)
+        return done
 
-        gr.on([page.operate.click, page.text.submit], self.on_operate, self.ask, edited, **run)
-        page.presets.input(self.on_preset, [page.presets, *self.ask], edited, **run)
-        page.examples.input(
-            self.on_example, [page.examples, *self.ask], [*edited, page.text, page.other, page.model], **run
-        )
-        page.model.input(self.on_model, self.ask, [*edited, page.model], **run)
-        page.reset.click(self.on_reset, page.lang, everything, **run)
-        page.token.change(None, page.token, None, js=ADDRESS_JS, **PRIVATE)
+    def _wire_plan(self) -> None:
+        page, ask, editor = self.page, self.ask, list(self.editor)
+        page.form.name.input(self.on_operation, {*ask, page.form.name}, editor, **QUICK)
+        last = {"trigger_mode": "always_last", **QUICK}
+        page.form.fields.input(self.on_fields, ask, editor, **last)
+        page.grid.input(self.on_grid, {*ask, page.grid}, editor, **last)
+        page.add.click(self.on_add, ask, editor, **QUICK)
+        page.plan.action(self.on_plan, ask, editor, **QUICK)
+        page.pad_to.change(self.on_pad, ask, page.problem_pad, **last)
+        changes = [page.text, page.other, page.model, page.pad_to, page.literal, page.steps]
+        gr.on([box.change for box in changes], self.on_change, ask, page.stale, **last)
 
-        page.form.name.input(self.on_operation, edit_inputs, self.editor, **QUICK)
-        moved = [
-            box.release if isinstance(box, gr.Slider) else box.input for box in page.form.parameters.values()
-        ]
-        gr.on(
-            [*moved, page.where.input, page.where.submit],
-            self.on_edit,
-            edit_inputs,
-            self.editor,
-            trigger_mode="always_last",
-            **QUICK,
-        )
-        page.grid.input(
-            self.on_grid, [page.grid, *edit_inputs], self.editor, trigger_mode="always_last", **QUICK
-        )
-        page.add.click(self.on_add, edit_inputs, self.editor, **QUICK)
-        page.plan.action(
-            self.on_plan, [page.steps, page.selected, page.lang, page.model], self.editor, **QUICK
-        )
-
+    def _wire_view(self) -> None:
+        page = self.page
         page.heat.view_change(
-            self.on_view, [page.held, page.lang], [page.view, page.held, page.token, page.panels["pipeline"]],
+            self.on_view, self.ask, [page.view, page.held, page.token, page.panels["pipeline"]],
             trigger_mode="always_last", **QUICK,
         )  # fmt: skip
-        for name in ("heads", "verdict"):
-            page.panels[name].action(self.on_open, page.view, page.heat, **QUICK)
+        for panel in (page.panels["heads"], page.panels["verdict"], page.sweep):
+            panel.action(self.on_open, page.view, page.heat, **QUICK)
+        words = {
+            lang: {"done": t("app.link_copied", lang), "failed": t("app.link_not_copied", lang)}
+            for lang in LANGUAGES
+        }
+        page.copy.click(None, page.lang, page.copied, js=script("copy", WORDS=words), **PRIVATE)
+
+    def _wire_sweep(self) -> None:
+        page = self.page
         sweep = page.sweep_run.click(
             self.on_sweep,
             [page.lang, page.model, page.sweep_texts, page.sweep_kind],
@@ -509,21 +633,37 @@ class Events:
         page.sweep_file.upload(
             self.on_sweep_file, [page.sweep_file, page.lang], [page.sweep_texts, page.problem_sweep], **QUICK
         )
-        page.sweep.action(self.on_open, page.view, page.heat, **QUICK)
-        page.copy.click(None, page.copy, None, js=COPY_JS, **PRIVATE)
-        page.make.click(
-            self.on_files,
-            [page.held, page.lang, page.view, *self.ask[1:]],
-            [page.files, *page.problems.values()],
-            **MODEL,
-            **PRIVATE,
-        )
-        page.lang.input(
-            self.on_lang,
-            [page.lang, page.held, page.steps, page.selected, page.model, page.swept],
-            everything,
-            **QUICK,
-        )
+
+
+def script(name: str, **values: Any) -> str:
+    """`static/on_<name>.js`, its capitals filled with values: a function that Gradio calls in the browser."""
+    text = static_text(f"on_{name}.js")
+    for gap, value in values.items():
+        text = text.replace(f"${gap}", json.dumps(value, ensure_ascii=False))
+    return text
+
+
+def merged(*updates: dict) -> dict:
+    """Updates one after the other; where two of one component only change some of its properties, all of these."""
+    found: dict = {}
+    for more in updates:
+        for box, update in more.items():
+            old = found.get(box)
+            partial = all(isinstance(u, dict) and "__type__" in u for u in (old, update))
+            found[box] = {**old, **update} if partial else update
+    return found
+
+
+def _preset(setting: Setting) -> str | None:
+    """The preset that is exactly the plan of a setting."""
+    made = ((name, steps_.from_plan(plan)) for name, (_, plan) in presets.PRESETS.items())
+    return next((name for name, steps in made if steps == setting.steps), None)
+
+
+def _essence(setting: Setting) -> tuple:
+    """What a result depends on. Raises OperationError, SelectionError or PlanError."""
+    plan = steps_.to_plan(setting.steps)
+    return setting.text, setting.other.strip(), setting.model, setting.pad_to, setting.literal, plan
 
 
 def language(asked: str | None, accepted: str) -> str:

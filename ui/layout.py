@@ -14,6 +14,7 @@ from ui.present import PANELS
 from ui.texts import t
 
 LANGUAGE_CHOICES = [("English", "en"), ("中文", "zh")]
+KEPT = 3600  # seconds that the server remembers a visitor's result
 TABS = ("outputs", "heads", "layers", "receipt", "pipeline", "code")
 
 
@@ -37,11 +38,13 @@ class Layout:
                 )
         with gr.Row(elem_id="main", equal_height=False):
             with gr.Column(scale=4, min_width=320, elem_id="left"):
-                self._ask(lang)
+                with gr.Column(elem_id="ask", min_width=0):
+                    self._ask(lang)
                 self._fine(lang)
             with gr.Column(scale=8, min_width=320, elem_id="right"):
                 self._answer(lang)
-        self.held = gr.State(None)  # the last ui.operating.Operated of this visitor
+        # the last ui.operating.Operated of this visitor; `token` spells it, should it be gone
+        self.held = gr.State(None, time_to_live=KEPT)
         self.steps = gr.State(first.steps)
         self.selected = gr.State(0)
         self.view = gr.State({})
@@ -53,7 +56,7 @@ class Layout:
         self.text = gr.Textbox(
             first.text, label=t("app.text", lang), info=text_info(lang), lines=1, max_lines=6, elem_id="text"
         )
-        self.problem_text = gr.HTML(elem_classes="problem", visible=False)
+        self.problem_text = gr.HTML(elem_classes="problem", elem_id="problem-text", visible=False)
         self.examples = gr.Radio(
             example_choices(lang), label=t("app.examples", lang), elem_id="examples", elem_classes="pills"
         )
@@ -66,7 +69,7 @@ class Layout:
             filterable=not self.pool.public,
             elem_id="model",
         )
-        self.problem_model = gr.HTML(elem_classes="problem", visible=False)
+        self.problem_model = gr.HTML(elem_classes="problem", elem_id="problem-model", visible=False)
         self.presets = gr.Radio(
             preset_choices(lang),
             value=presets.FIRST,
@@ -79,32 +82,34 @@ class Layout:
                 t("app.operate", lang), variant="primary", elem_id="operate", min_width=120
             )
             self.reset = gr.Button(t("app.reset", lang), elem_id="reset", min_width=80)
-        self.problem_plan = gr.HTML(elem_classes="problem", visible=False)
+        self.problem_plan = gr.HTML(elem_classes="problem", elem_id="problem-plan", visible=False)
 
     def _fine(self, lang: str) -> None:
         first = self.first
         with gr.Accordion(t("app.fine", lang), open=False, elem_id="fine") as self.fine:
             self.plan = Panel(panels.plan(first.steps, 0, lang), elem_id="plan")
             self.form = OperationForm(first.steps[0], lang)
-            self.where = gr.Textbox(
-                first.steps[0]["at"],
-                label=t("form.where", lang),
-                info=t("form.where_info", lang),
-                elem_id="where",
-            )
             self.grid = HeadGrid(grid_value(6, 12), disabled=t("form.whole", lang), elem_id="grid")
             self.add = gr.Button(t("form.add", lang), size="sm", elem_id="add")
         with gr.Accordion(t("app.more", lang), open=False, elem_id="more") as self.more:
             self.other = gr.Textbox(
                 first.other, label=t("app.other", lang), info=t("app.other_info", lang), elem_id="other"
             )
-            self.pad_to = gr.Number(0, precision=0, minimum=0, label=t("app.pad_to", lang), elem_id="pad_to")
+            self.pad_to = gr.Number(0, label=t("app.pad_to", lang), elem_id="pad_to")
+            self.problem_pad = gr.HTML(elem_classes="problem", elem_id="problem-pad", visible=False)
             self.literal = gr.Checkbox(False, label=t("app.literal", lang), elem_id="literal")
 
     def _answer(self, lang: str) -> None:
         stored = self.stored
-        self.badge = gr.HTML(badge(t("app.loading", lang), "loading"), elem_id="badge")
-        self.panels: dict[str, Any] = {"verdict": Panel(stored[lang]["verdict"], elem_id="verdict")}
+        with gr.Column(elem_id="result", min_width=0):
+            self.badge = gr.HTML(badge(t("app.loading", lang), "loading"), elem_id="badge")
+            with gr.Row(elem_id="running"):
+                self.running = gr.HTML(running(lang))
+                self.cancel = gr.Button(
+                    t("app.cancel", lang), size="sm", elem_id="cancel", min_width=70, scale=0
+                )
+            self.stale = gr.HTML(stale(self.pool.default != self.first.model, lang), elem_id="stale")
+            self.panels: dict[str, Any] = {"verdict": Panel(stored[lang]["verdict"], elem_id="verdict")}
         self.heat = AttentionView(stored["heat"], elem_id="maps")
         self.tabs: dict[str, Any] = {}
         with gr.Tabs(elem_id="tabs"):
@@ -116,6 +121,7 @@ class Layout:
                 self.copy = gr.Button(t("app.copy_link", lang), elem_id="copy-link")
                 self.make = gr.Button(t("app.files", lang), elem_id="make-files")
                 self.files = gr.Files(
+                self.copied = gr.HTML(elem_id="copied")
                     label=t("app.downloads", lang), interactive=False, visible=False, elem_id="files"
                 )
 
@@ -142,7 +148,7 @@ class Layout:
                 self.sweep_file = gr.UploadButton(
                     t("sweep.file", lang), file_types=[".txt", ".csv"], elem_id="sweep-file", min_width=140
                 )
-            self.problem_sweep = gr.HTML(elem_classes="problem", visible=False)
+            self.problem_sweep = gr.HTML(elem_classes="problem", elem_id="problem-sweep", visible=False)
             self.sweep = Panel(panels.sweep(None, lang), elem_id="panel-sweep")
 
     @property
@@ -153,7 +159,12 @@ class Layout:
     @property
     def problems(self) -> dict[str, Any]:
         """Where an error is said, beside the field it is about."""
-        return {"text": self.problem_text, "model": self.problem_model, "plan": self.problem_plan}
+        return {
+            "text": self.problem_text,
+            "model": self.problem_model,
+            "plan": self.problem_plan,
+            "pad": self.problem_pad,
+        }
 
 
 def title(lang: str) -> str:
@@ -177,7 +188,7 @@ def preset_choices(lang: str) -> list[tuple[str, str]]:
 
 
 def badge(text: str, state: str) -> str:
-    """The line over the result. state: "loading", "ready" or "failed"."""
+    """The line over the result. state: "loading", "running", "ready", "stale" or "failed"."""
     from markupsafe import escape
 
     return f'<p class="badge {state}" role="status" data-state="{state}">{escape(text)}</p>' if text else ""
@@ -188,3 +199,13 @@ def problem(text: str) -> Any:
     from markupsafe import escape
 
     return gr.update(value=f'<p role="alert">{escape(text)}</p>' if text else "", visible=bool(text))
+def running(lang: str) -> str:
+    """Says that something runs; the page adds the place in the queue and the time."""
+    return badge(t("app.running", lang), "running").replace("<p ", f'<p data-queue="{t("app.queue", lang)}" ')
+
+
+def stale(is_stale: bool, lang: str) -> str:
+    """Says that the result shown is not that of the settings shown; nothing where it is."""
+    return badge(t("app.stale", lang) if is_stale else "", "stale")
+
+

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ui import panels
-from ui.link import Setting
+from ui.operating import Operated
 from ui.payload import attention_payload
 
 PANELS = ("verdict", "outputs", "heads", "layers", "receipt", "pipeline", "code")
@@ -26,19 +26,12 @@ def heat(comparison: Any) -> dict[str, Any]:
     )
 
 
-def html(comparison: Any, setting: Setting, lang: str, view: dict[str, Any] | None = None) -> dict[str, str]:
+def html(done: Operated, lang: str) -> dict[str, str]:
     """The HTML of every panel in one language."""
+    comparison, setting = done.comparison, done.setting
     shown = {name: getattr(panels, name)(comparison, lang) for name in PANELS[:5]}
-    shown["pipeline"] = pipeline(comparison, lang, view or setting.view)
-    shown["code"] = panels.code(
-        setting.model,
-        setting.text,
-        comparison.plan,
-        other=setting.other if setting.other.strip() else None,
-        pad_to=setting.pad_to or None,
-        literal=setting.literal,
-        lang=lang,
-    )
+    shown["pipeline"] = pipeline(comparison, lang, setting.view)
+    shown["code"] = panels.code(setting.model, setting.text, comparison.plan, **done.options, lang=lang)
     return shown
 
 

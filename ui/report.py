@@ -27,13 +27,15 @@ def report(
     other: Text | None = None,
     pad_to: int | None = None,
     literal: bool = False,
+    max_tokens: int | None = None,
     made: datetime | None = None,
 ) -> str:
     """One HTML page that holds everything it shows and asks for nothing: no request, no script.
 
-    other, pad_to, literal: what `compare` was given besides, for the code that repeats the run. made: when; now by default.
+    other, pad_to, literal, max_tokens: what `compare` was given besides, for the code that repeats the run. made: when; now
+    by default.
     """
-    options = {"other": other, "pad_to": pad_to, "literal": literal}
+    options = {"other": other, "pad_to": pad_to, "literal": literal, "max_tokens": max_tokens}
     return render(
         "report",
         lang,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from surgery.operation import REGISTRY
-from surgery.plan import Plan
+from surgery.plan import Plan, PlanError
 
 Step = dict[str, Any]  # {"operation": "temperature", "t": 2.0, "at": "L*", "on": True}
 
@@ -18,9 +18,29 @@ def from_plan(plan: Plan) -> list[Step]:
     return [{**step, "on": True} for step in plan.to_dict()["operations"]]
 
 
+def canonical(steps: list[Step]) -> list[Step]:
+    """The steps as `from_plan` spells them, each with its switch.
+
+    Raises OperationError, SelectionError or PlanError for what is no operation, or not all of one.
+    """
+    bare = [{k: v for k, v in step.items() if k != "on"} for step in steps]
+    spelled = Plan.from_dict({"version": 1, "operations": bare}).to_dict()["operations"]
+    for given, whole in zip(bare, spelled, strict=True):
+        missing = [name for name in whole if name not in given]
+        if missing:
+            raise PlanError(
+                f"The operation {whole['operation']} comes without {missing[0]!r}.",
+                f"操作 {whole['operation']} 缺少 {missing[0]!r}。",
+            )
+    return [{**whole, "on": step["on"]} for whole, step in zip(spelled, steps, strict=True)]
+
+
 def to_plan(steps: list[Step]) -> Plan:
-    """The plan of the steps that are switched on. Raises OperationError, SelectionError or PlanError."""
-    operations = [{k: v for k, v in step.items() if k != "on"} for step in steps if step["on"]]
+    """The plan of the steps that are switched on; the others are checked, too.
+
+    Raises OperationError, SelectionError or PlanError.
+    """
+    operations = [{k: v for k, v in step.items() if k != "on"} for step in canonical(steps) if step["on"]]
     return Plan.from_dict({"version": 1, "operations": operations})
 
 
@@ -45,7 +65,7 @@ def act(steps: list[Step], selected: int, do: str, index: int) -> tuple[list[Ste
 
 
 def replace(steps: list[Step], selected: int, step: Step) -> list[Step]:
-    """The steps with the selected one replaced; an empty list gets its first."""
+    """The steps with the selected one replaced by an operation; an empty plan gets its first."""
     if not steps:
         return [step]
     return [{**step, "on": old["on"]} if i == selected else old for i, old in enumerate(steps)]

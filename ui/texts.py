@@ -38,7 +38,11 @@ TEXTS: dict[str, Words] = {
     "app.operate": Words("Operate", "开始手术"),
     "app.reset": Words("Reset", "还原"),
     "app.cancel": Words("Cancel", "取消"),
-    "app.maps": Words("Attention before and after", "手术前后的注意力"),
+    "app.running": Words("Running …", "正在运行……"),
+    "app.queue": Words("place in the queue", "排队位置"),
+    "app.stale": Words(
+        "Settings changed: press Operate to see their result.", "设置已更改：请点“开始手术”查看结果。"
+    ),
     "app.loading": Words(
         "This result was computed beforehand; the live model is loading.",
         "此结果是预先计算的；模型正在加载。",
@@ -48,6 +52,9 @@ TEXTS: dict[str, Words] = {
     "app.fallback": Words("{why} Showing {model} instead.", "{why} 改用 {model}。"),
     "app.copy_link": Words("Copy link", "复制链接"),
     "app.link_copied": Words("Link copied", "已复制链接"),
+    "app.link_not_copied": Words(
+        "Could not copy: take the link from the address bar.", "无法复制：请从地址栏复制链接。"
+    ),
     "app.files": Words("Make files to take away", "生成可下载的文件"),
     "app.downloads": Words(
         "Files: PNG, SVG, CSV, JSON, NPZ and a report", "文件：PNG、SVG、CSV、JSON、NPZ 和报告"
@@ -63,7 +70,11 @@ TEXTS: dict[str, Words] = {
         "位置在第一层之前加入：此操作作用于整个模型。",
     ),
     "form.add": Words("Add another operation", "再加一个操作"),
-    "form.plan": Words("The plan, in order", "计划（按顺序）"),
+    "form.empty": Words(
+        "The plan is empty: both runs are the same. Choose an operation, or press “{add}”.",
+        "计划为空：两次运行相同。请选择一个操作，或点“{add}”。",
+    ),
+    "form.no_step": Words("The plan is empty: there is nothing to place.", "计划为空：没有要放置的操作。"),
     "tabs.outputs": Words("Outputs", "输出"),
     "tabs.heads": Words("Heads", "注意力头"),
     "tabs.layers": Words("Layers", "各层"),
@@ -207,6 +218,12 @@ TEXTS: dict[str, Words] = {
     ),
     "panel.everywhere": Words("all layers and heads", "所有层与头"),
     "panel.nowhere": Words("no head", "不作用于任何头"),
+    # The fields of an operation
+    "fields.slider": Words("{label}, by slider", "{label}（滑块）"),
+    "fields.preview": Words(
+        "The mask, {n} × {n}: rows are queries, columns are keys; filled cells may attend.",
+        "掩码，{n} × {n}：行为查询，列为键；填色的格可以注意。",
+    ),
     # The verdict
     "verdict.label": Words("What happened", "结果"),
     "verdict.moved": Words("attention moved", "注意力移动"),
@@ -281,7 +298,7 @@ TEXTS: dict[str, Words] = {
     ),
     "heads.head": Words("Head", "头"),
     "heads.js_divergence": Words("JS divergence", "JS 散度"),
-    "heads.total_variation": Words("moved", "移动份额"),
+    "heads.moved": Words("moved", "移动份额"),
     "heads.entropy": Words("entropy", "熵"),
     "heads.distance": Words("distance", "距离"),
     "heads.first": Words("first token", "首个词元"),

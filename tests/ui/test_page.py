@@ -100,7 +100,7 @@ def test_the_chinese_page_has_no_english_left(open_page):
     seen = page.text("left") + page.text("top")
     allowed = {
         "English", "CLS", "SEP", "MASK", "hub", "minilm", "MiniLM", "BERT", "T", "d_k", "k", "d", "softmax", "Dropout", "L", "H",
-        "The", "dog", "bit", "the", "man", "x", "E", "token", "all", "L6", "H10", "H11", "v2", "encoder", "Transformer", "n", "PE", "i",
+        "The", "dog", "bit", "the", "man", "x", "E", "token", "all", "L6", "H10", "H11", "v2", "encoder", "Transformer", "n", "PE", "i", "are",
     }  # fmt: skip
     words = set(re.findall(r"[A-Za-z_]+\d*", seen)) - allowed
     assert {word for word in words if len(word) > 2} == set()
@@ -155,7 +155,7 @@ def test_a_bad_selection_is_said_beside_the_field_and_nothing_is_lost(open_page)
     where.press_sequentially("L9")
     page.page.locator(".problem [role=alert]").filter(has_text="layers are 0-5").wait_for()
     page.operate()
-    page.page.locator(".problem [role=alert]").filter(has_text="layers are 0-5").wait_for()
+    page.page.locator("#problem-plan [role=alert]").filter(has_text="layers are 0-5").wait_for()
     assert page.text("verdict") == verdict
     where.fill("")
     where.press_sequentially("L5")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import models
 import surgery as sg
 from surgery.comparison import Comparison
 from ui import charts, panels, steps

@@ -19,11 +19,15 @@ def code(
     other: Text | None = None,
     pad_to: int | None = None,
     literal: bool = False,
+    max_tokens: int | None = None,
     lang: str,
     still: bool = False,
 ) -> str:
-    """This run as Python code, as a command, and its plan as JSON, to copy and to download. still: without buttons."""
-    options = {"other": other, "pad_to": pad_to, "literal": literal}
+    """This run as Python code, as a command, and its plan as JSON, to copy and to download. still: without buttons.
+
+    other, pad_to, literal, max_tokens: what `compare` was given besides.
+    """
+    options = {"other": other, "pad_to": pad_to, "literal": literal, "max_tokens": max_tokens}
     blocks = [
         ("python", "surgery.py", python(model, text, plan, **options)),
         ("shell", "surgery.sh", shell(model, text, plan, **options)),
@@ -40,13 +44,21 @@ def code(
 
 
 def python(
-    model: str, text: Text, plan: Plan, *, other: Text | None, pad_to: int | None, literal: bool
+    model: str,
+    text: Text,
+    plan: Plan,
+    *,
+    other: Text | None,
+    pad_to: int | None,
+    literal: bool,
+    max_tokens: int | None,
 ) -> str:
     """A program that makes this comparison as `c` and prints its verdict."""
     options = [
         *([f"other={other!r}"] if other is not None else []),
         *([f"pad_to={pad_to!r}"] if pad_to is not None else []),
         *(["literal=True"] if literal else []),
+        *([f"max_tokens={max_tokens!r}"] if max_tokens is not None else []),
     ]
     arguments = ", ".join(["patient", "text", "plan", *options])
     return (
@@ -61,7 +73,14 @@ def python(
 
 
 def shell(
-    model: str, text: Text, plan: Plan, *, other: Text | None, pad_to: int | None, literal: bool
+    model: str,
+    text: Text,
+    plan: Plan,
+    *,
+    other: Text | None,
+    pad_to: int | None,
+    literal: bool,
+    max_tokens: int | None,
 ) -> str | None:
     """The same as a command for a POSIX shell; None if the command line cannot be given such a text."""
     if not isinstance(text, str) or not isinstance(other, str | None) or "\0" in (other or ""):
@@ -74,6 +93,7 @@ def shell(
         *(_option("other", other) if other is not None else []),
         *(_option("pad-to", str(pad_to)) if pad_to is not None else []),
         *(["--literal"] if literal else []),
+        *(_option("max-tokens", str(max_tokens)) if max_tokens is not None else []),
     ]
     return before + "python -m surgery run " + " \\\n  ".join(words) + "\n"
 
