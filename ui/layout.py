@@ -119,9 +119,9 @@ class Layout:
             self._sweep(lang)
             with gr.Tab(t("tabs.share", lang), id="share", render_children=True) as self.tabs["share"]:
                 self.copy = gr.Button(t("app.copy_link", lang), elem_id="copy-link")
+                self.copied = gr.HTML(elem_id="copied")
                 self.make = gr.Button(t("app.files", lang), elem_id="make-files")
                 self.files = gr.Files(
-                self.copied = gr.HTML(elem_id="copied")
                     label=t("app.downloads", lang), interactive=False, visible=False, elem_id="files"
                 )
 
@@ -194,11 +194,6 @@ def badge(text: str, state: str) -> str:
     return f'<p class="badge {state}" role="status" data-state="{state}">{escape(text)}</p>' if text else ""
 
 
-def problem(text: str) -> Any:
-    """An update that says what is wrong, or nothing."""
-    from markupsafe import escape
-
-    return gr.update(value=f'<p role="alert">{escape(text)}</p>' if text else "", visible=bool(text))
 def running(lang: str) -> str:
     """Says that something runs; the page adds the place in the queue and the time."""
     return badge(t("app.running", lang), "running").replace("<p ", f'<p data-queue="{t("app.queue", lang)}" ')
@@ -209,3 +204,8 @@ def stale(is_stale: bool, lang: str) -> str:
     return badge(t("app.stale", lang) if is_stale else "", "stale")
 
 
+def problem(text: str) -> Any:
+    """An update that says what is wrong, or nothing."""
+    from markupsafe import escape
+
+    return gr.update(value=f'<p role="alert">{escape(text)}</p>' if text else "", visible=bool(text))

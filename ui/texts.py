@@ -195,6 +195,12 @@ TEXTS: dict[str, Words] = {
         "Click or drag. Arrow keys move, Space toggles, Shift + arrow extends.",
         "点击或拖动。方向键移动，空格键切换，Shift + 方向键扩展。",
     ),
+    # The fields of an operation
+    "fields.slider": Words("{label}, by slider", "{label}（滑块）"),
+    "fields.preview": Words(
+        "The mask, {n} × {n}: rows are queries, columns are keys; filled cells may attend.",
+        "掩码，{n} × {n}：行为查询，列为键；填色的格可以注意。",
+    ),
     # Numbers
     "numbers.infinite": Words("infinite", "无穷大"),
     # Panels: what they share
@@ -218,12 +224,6 @@ TEXTS: dict[str, Words] = {
     ),
     "panel.everywhere": Words("all layers and heads", "所有层与头"),
     "panel.nowhere": Words("no head", "不作用于任何头"),
-    # The fields of an operation
-    "fields.slider": Words("{label}, by slider", "{label}（滑块）"),
-    "fields.preview": Words(
-        "The mask, {n} × {n}: rows are queries, columns are keys; filled cells may attend.",
-        "掩码，{n} × {n}：行为查询，列为键；填色的格可以注意。",
-    ),
     # The verdict
     "verdict.label": Words("What happened", "结果"),
     "verdict.moved": Words("attention moved", "注意力移动"),
