@@ -284,7 +284,9 @@ def test_the_verdict_shows_the_sentence_the_numbers_and_what_to_mind(bare):
     ]
 
 
-def test_an_untrained_model_says_so_and_an_answer_is_shown(masked):
+def test_an_untrained_model_says_so_and_an_answer_is_shown():
+    untrained = models.load("encoder-untrained", device="cpu")
+    masked = sg.compare(untrained, "the [MASK] chased the [MASK] zebra", sg.RemovePositions())
     page = Page(panels.verdict(masked, "en"))
     assert page.texts("li", class_="pn-caveat")[0].startswith("Untrained:")
     before, after = masked.baseline.predictions[0][0][0], masked.operated.predictions[0][0][0]
