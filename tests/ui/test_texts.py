@@ -1,5 +1,6 @@
 import re
 import string
+from pathlib import Path
 
 import pytest
 
@@ -40,3 +41,26 @@ def test_a_section_has_short_keys_and_its_language():
     assert words["corner"] == TEXTS["grid.corner"].zh
     with pytest.raises(KeyError):
         section("nothing", "en")
+
+
+def test_every_text_is_used():
+    folder = Path(__file__).parents[2] / "ui"
+    files = [path for path in folder.rglob("*") if path.suffix in (".py", ".js", ".html")]
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in files if path.name != "texts.py")
+
+    def quoted(*words: str) -> bool:
+        return all(re.search(rf"[\"'`]{re.escape(word)}[\"'`]", sources) for word in words)
+
+    def used(key: str) -> bool:
+        """Named in full; or in parts, where a section's names are put together."""
+        section_, short = key.split(".")
+        sections = rf"""f"{section_}\.\{{|["']{section_}\.(\w+_)?["'] ~|section\("{section_}\""""
+        words = short.split("_")
+        cuts = [("_".join(words[:i]), "_".join(words[i:])) for i in range(1, len(words))]
+        in_parts = quoted(short) or any(
+            (quoted(a) and quoted(b)) or (b == "help" and quoted(a)) or (quoted(b) and f"{a}_" in sources)
+            for a, b in cuts
+        )
+        return quoted(key) or bool(re.search(sections, sources) and in_parts)
+
+    assert [key for key in TEXTS if not used(key)] == []
