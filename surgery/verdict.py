@@ -53,8 +53,9 @@ def _attention(comparison: Comparison) -> Words:
     layer, head = comparison.top_head
     share = comparison.head(layer, head)["moved"]
     return Words(
-        f"{percent(moved)} of the attention moved on average; layer {layer} head {head} changed most ({percent(share)}); ",
-        f"平均有 {percent(moved)} 的注意力移动，第 {layer} 层第 {head} 头变化最大（{percent(share)}）；",
+        f"{percent(moved)} of the attention moved on average; layer {layer} head {head} diverged most "
+        f"({percent(share)} of its weight moved); ",
+        f"平均有 {percent(moved)} 的注意力移动，第 {layer} 层第 {head} 头的分布变化最大（其权重移动了 {percent(share)}）；",
     )
 
 

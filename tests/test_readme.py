@@ -29,9 +29,7 @@ def test_the_scripts_run_in_order_and_print_what_is_shown():
         exec(script, names)
 
 
-COMMANDS = [
-    line for block in blocks("sh") for line in block.splitlines() if line.startswith("python -m ")
-]
+COMMANDS = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("python -m ")]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -26,6 +26,7 @@ from ui.link import Setting, known_view
 from ui.operating import Operated
 from ui.pool import Pool
 from ui.texts import t
+from ui.training_events import TrainingEvents
 
 MODEL = {"concurrency_id": "model", "concurrency_limit": 2}  # whatever may touch a model shares one queue
 PRIVATE = {"api_visibility": "private"}
@@ -50,6 +51,7 @@ class Events:
         self.run_outputs = {
             *page.results, page.held, page.token, *page.problems.values(), page.badge, page.stale, page.model, page.more,
         }  # fmt: skip
+        self.training = TrainingEvents(page)
         self._wire()
 
     # --- from the page to a setting and back ------------------------------------------------------------
@@ -264,7 +266,11 @@ class Events:
         _, text, other, model = presets.EXAMPLES[asked[page.examples]]
         setting = dataclasses.replace(self.setting(asked), text=text, other=other, model=model)
         return merged(
-            {page.text: gr.update(value=text), page.other: gr.update(value=other)},
+            {
+                page.text: gr.update(value=text),
+                page.other: gr.update(value=other),
+                page.sweep_texts: gr.update(value="\n".join(filter(None, (text, other)))),
+            },
             self.with_model(asked, setting),
         )
 
@@ -374,10 +380,9 @@ class Events:
     def on_lang(self, asked: dict):
         page, lang, setting = self.page, asked[self.page.lang], self.settled(asked)
         return merged(
-            self.labels(lang),
+            self.labels(lang, asked[page.swept], asked[page.trained]),
             {
                 page.model: gr.update(info=self.pool.about(setting.model, lang)),
-                page.sweep: panels.sweep(asked[page.swept], lang),
                 **{box: at.problem("") for box in (*page.problems.values(), page.problem_sweep)},
                 page.copied: "",
             },
@@ -513,8 +518,8 @@ class Events:
 
     # --- language ---------------------------------------------------------------------------------------
 
-    def labels(self, lang: str) -> dict:
-        """Every label in one language."""
+    def labels(self, lang: str, swept: Any = None, trained: Any = None) -> dict:
+        """Every label in one language, and what a sweep and a training run have found."""
         page = self.page
         labelled = {
             page.lang: "app.language", page.examples: "app.examples", page.presets: "app.presets",
@@ -539,7 +544,9 @@ class Events:
                 page.title: at.title(lang),
                 page.running: at.running(lang),
                 page.sweep_file: gr.update(label=t("sweep.file", lang)),
+                page.sweep: panels.sweep(swept, lang),
             }
+            | self.training.labels(lang, trained)
             | {box: gr.update(label=t(key, lang), **more.get(box, {})) for box, key in labelled.items()}
             | {button: gr.update(value=t(key, lang)) for button, key in valued.items()}
             | {tab: gr.update(label=t(f"tabs.{name}", lang)) for name, tab in page.tabs.items()}
@@ -560,7 +567,7 @@ class Events:
             self._run("operate", [page.operate.click, page.text.submit], self.refusing(self.on_operate), ask, self.run_outputs),
             self._run("preset", page.presets.input, self.refusing(self.on_preset), {*ask, page.presets}, edited),
             self._run(
-                "example", page.examples.input, self.refusing(self.on_example), {*ask, page.examples}, [*edited, page.text, page.other]
+                "example", page.examples.input, self.refusing(self.on_example), {*ask, page.examples}, [*edited, page.text, page.other, page.sweep_texts]
             ),
             self._run("model", page.model.input, self.refusing(self.on_model), ask, edited),
             self._run("reset", page.reset.click, self.on_reset, ask, self.everything),
@@ -572,7 +579,7 @@ class Events:
         self._wire_plan()
         self._wire_view()
         self._wire_sweep()
-        page.lang.input(self.on_lang, {*ask, page.swept}, self.everything, **QUICK)
+        page.lang.input(self.on_lang, {*ask, page.swept, page.trained}, self.everything, **QUICK)
 
     def _run(self, name: str, triggers: Any, handler: Any, inputs: Any, outputs: Any) -> Any:
         """Wires what may take long: the page says that it runs, from the click on until it is done."""
@@ -594,15 +601,19 @@ class Events:
 
     def _wire_plan(self) -> None:
         page, ask, editor = self.page, self.ask, list(self.editor)
-        page.form.name.input(self.on_operation, {*ask, page.form.name}, editor, **QUICK)
         last = {"trigger_mode": "always_last", **QUICK}
-        page.form.fields.input(self.on_fields, ask, editor, **last)
-        page.grid.input(self.on_grid, {*ask, page.grid}, editor, **last)
-        page.add.click(self.on_add, ask, editor, **QUICK)
-        page.plan.action(self.on_plan, ask, editor, **QUICK)
+        edits = [
+            page.form.name.input(self.on_operation, {*ask, page.form.name}, editor, **QUICK),
+            page.form.fields.input(self.on_fields, ask, editor, **last),
+            page.grid.input(self.on_grid, {*ask, page.grid}, editor, **last),
+            page.add.click(self.on_add, ask, editor, **QUICK),
+            page.plan.action(self.on_plan, ask, editor, **QUICK),
+        ]
+        for edit in edits:
+            edit.then(self.on_change, ask, page.stale, **QUICK)
+        boxes = [page.text, page.other, page.model, page.pad_to, page.literal]
+        gr.on([box.change for box in boxes], self.on_change, ask, page.stale, **last)
         page.pad_to.change(self.on_pad, ask, page.problem_pad, **last)
-        changes = [page.text, page.other, page.model, page.pad_to, page.literal, page.steps]
-        gr.on([box.change for box in changes], self.on_change, ask, page.stale, **last)
 
     def _wire_view(self) -> None:
         page = self.page

@@ -4,7 +4,7 @@ from typing import Any
 
 import gradio as gr
 
-from ui import default, panels, presets, sweeping
+from ui import default, panels, presets, sweeping, training
 from ui.controls import OperationForm
 from ui.headgrid import HeadGrid, grid_value
 from ui.heatmap import AttentionView
@@ -48,7 +48,8 @@ class Layout:
         self.steps = gr.State(first.steps)
         self.selected = gr.State(0)
         self.view = gr.State({})
-        self.swept = gr.State(None)  # the last ui.sweeping.Swept of this visitor
+        self.trained = gr.State(None)  # the last ui.training.Trained of this visitor
+        self.swept = gr.State(None, time_to_live=KEPT)  # the last ui.sweeping.Swept of this visitor
         self.token = gr.Textbox(visible="hidden", elem_id="token")
 
     def _ask(self, lang: str) -> None:
@@ -117,6 +118,7 @@ class Layout:
                 with gr.Tab(t(f"tabs.{name}", lang), id=name, render_children=True) as self.tabs[name]:
                     self.panels[name] = Panel(stored[lang][name], elem_id=f"panel-{name}")
             self._sweep(lang)
+            self._train(lang)
             with gr.Tab(t("tabs.share", lang), id="share", render_children=True) as self.tabs["share"]:
                 self.copy = gr.Button(t("app.copy_link", lang), elem_id="copy-link")
                 self.copied = gr.HTML(elem_id="copied")
@@ -151,6 +153,35 @@ class Layout:
             self.problem_sweep = gr.HTML(elem_classes="problem", elem_id="problem-sweep", visible=False)
             self.sweep = Panel(panels.sweep(None, lang), elem_id="panel-sweep")
 
+    def _train(self, lang: str) -> None:
+        with gr.Tab(t("tabs.train", lang), id="train", render_children=True) as self.tabs["train"]:
+            self.train_task = gr.Dropdown(
+                train_choices(lang),
+                value="agree",
+                label=t("train.task", lang),
+                filterable=False,
+                elem_id="train-task",
+            )
+            with gr.Row():
+                self.train_steps = gr.Number(
+                    200, precision=0, label=t("train.steps", lang), elem_id="train-steps"
+                )
+                self.train_seed = gr.Number(0, precision=0, label=t("train.seed", lang), elem_id="train-seed")
+            self.train_operated = gr.Checkbox(
+                False, label=t("train.operated", lang), elem_id="train-operated"
+            )
+            with gr.Row():
+                self.train_run = gr.Button(
+                    t("train.run", lang), variant="primary", elem_id="train-run", min_width=100
+                )
+                self.train_stop = gr.Button(t("train.stop", lang), elem_id="train-stop", min_width=80)
+            self.problem_train = gr.HTML(elem_classes="problem", visible=False)
+            self.train = Panel(panels.train(None, lang), elem_id="panel-train")
+            self.replay = gr.Slider(
+                0, 1, 1, step=1, label=t("train.replay", lang), visible=False, elem_id="train-replay"
+            )
+            self.replayed = AttentionView(None, words=training.words(lang), elem_id="train-maps")
+
     @property
     def results(self) -> list[Any]:
         """What a run fills in."""
@@ -177,6 +208,10 @@ def text_info(lang: str) -> str:
 
 def example_choices(lang: str) -> list[tuple[str, str]]:
     return [(label.say(lang), name) for name, (label, *_) in presets.EXAMPLES.items()]
+
+
+def train_choices(lang: str) -> list[tuple[str, str]]:
+    return [(label.say(lang), name) for name, label in training.TASKS.items()]
 
 
 def sweep_choices(lang: str) -> list[tuple[str, str]]:

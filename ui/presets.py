@@ -15,6 +15,7 @@ PRESETS: dict[str, tuple[Words, Plan]] = {
     "local": (Words("Local window", "局部窗口"), Plan(ops.LocalMask(1))),
     "uniform": (Words("Uniform", "均匀"), Plan(ops.UniformAttention())),
     "dropout": (Words("Dropout on scores", "分数 Dropout"), Plan(ops.ScoreDropout(0.3, 0))),
+    "head": (Words("Head L0.H1 off", "关闭头 L0.H1"), Plan(ops.AblateHead().at("L0.H1"))),
     "none": (Words("Nothing", "不做手术"), Plan()),
 }
 FIRST = "positions"

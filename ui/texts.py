@@ -83,6 +83,31 @@ TEXTS: dict[str, Words] = {
     "tabs.code": Words("Code", "代码"),
     "tabs.share": Words("Share", "分享"),
     "tabs.sweep": Words("Sweep", "扫描"),
+    "tabs.train": Words("Train", "训练"),
+    # Training
+    "train.task": Words("What to learn", "学习什么"),
+    "train.steps": Words("Steps", "步数"),
+    "train.seed": Words("Seed", "随机种子"),
+    "train.operated": Words("Under the plan, from the first step on", "从第一步起就在计划下训练"),
+    "train.run": Words("Train", "开始训练"),
+    "train.stop": Words("Stop", "停止"),
+    "train.replay": Words(
+        "Replay: attention before training, and at this moment", "回放：训练前与此刻的注意力"
+    ),
+    "train.before": Words("Before training", "训练前"),
+    "train.now": Words("Now", "此刻"),
+    "train.none": Words(
+        "A small model learns from nothing, here and now: as it is, or without the part that you cut out.",
+        "一个小模型在这里从零学起：按原样，或者去掉您切除的部分。",
+    ),
+    "train.progress": Words("Step {step} of {steps}.", "第 {step} 步，共 {steps} 步。"),
+    "train.plain": Words("No operation.", "没有手术。"),
+    "train.loss": Words("Training loss", "训练损失"),
+    "train.accuracy": Words("Right on examples that training never shows", "在训练未见过的例子上的正确率"),
+    "train.chance": Words("best without order", "不看顺序的最好结果"),
+    "train.measures": Words("The last evaluation", "最后一次评估"),
+    "train.measure": Words("measure", "指标"),
+    "train.value": Words("value", "数值"),
     # The sweep
     "sweep.texts": Words("Texts, one a line", "文本，每行一个"),
     "sweep.file": Words("or a text file, one text a line", "或文本文件，每行一个文本"),
@@ -227,7 +252,7 @@ TEXTS: dict[str, Words] = {
     # The verdict
     "verdict.label": Words("What happened", "结果"),
     "verdict.moved": Words("attention moved", "注意力移动"),
-    "verdict.moved_most": Words("on average; {share} in", "平均值；其中 {share} 在"),
+    "verdict.moved_most": Words("on average; {share} of", "平均值；移动 {share} 的是"),
     "verdict.sentence": Words("sentence cosine", "句向量余弦"),
     "verdict.tokens": Words("tokens on average {cosine}", "词元平均 {cosine}"),
     "verdict.answer": Words("answer", "答案"),

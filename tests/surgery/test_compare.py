@@ -457,7 +457,7 @@ def test_a_head_that_lost_every_key_is_the_one_that_changed_most(minilm):
         c = sg.compare(minilm, "the dog bit", plan)
         assert c.top_head == (0, 3)
         assert c.head(0, 3)["moved"] == pytest.approx(1.0, abs=1e-6)
-        assert "layer 0 head 3 changed most (100%)" in c.verdict()
+        assert "layer 0 head 3 diverged most (100% of its weight moved)" in c.verdict()
 
 
 def test_padding_without_a_key_is_not_counted_among_the_tokens(minilm):

@@ -8,6 +8,7 @@ from ui.panels.pipeline import pipeline
 from ui.panels.plan import plan
 from ui.panels.receipt import receipt
 from ui.panels.sweep import sweep
+from ui.panels.train import train
 from ui.panels.verdict import verdict
 
-__all__ = ["code", "heads", "layers", "outputs", "pipeline", "plan", "receipt", "sweep", "verdict"]
+__all__ = ["code", "heads", "layers", "outputs", "pipeline", "plan", "receipt", "sweep", "train", "verdict"]

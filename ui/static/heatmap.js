@@ -606,18 +606,19 @@ function drawNumbers(context, left, side, colourAt) {
   context.font = fontOf(size);
   context.textAlign = "center";
   context.textBaseline = "middle";
-  const isSigned = side === "difference" && context.measureText("+.88").width <= cell - 2;
+  const isSigned = side === "difference";
+  const digits = !isSigned || context.measureText("+.88").width <= cell - 2 ? 2 : 1;   // a sign is never left out
   current.shown.forEach((query, row) => current.shown.forEach((key, column) => {
     const value = current.maps[side][query * data.size + key];
     context.fillStyle = inkOn(colourAt(row, column));
-    context.fillText(cellText(value, isSigned), left + (column + 0.5) * cell, top + (row + 0.5) * cell + 0.5);
+    context.fillText(cellText(value, isSigned, digits), left + (column + 0.5) * cell, top + (row + 0.5) * cell + 0.5);
   }));
 }
 
-function cellText(value, isSigned) {
+function cellText(value, isSigned, digits) {
   if (Number.isNaN(value)) return "–";
-  if (Math.abs(value) < 0.005) return "0";
-  const text = isSigned ? signed(value, 2) : Math.abs(value).toFixed(2);
+  if (Math.abs(value) < 0.5 * 10 ** -digits) return "0";
+  const text = isSigned ? signed(value, digits) : Math.abs(value).toFixed(digits);
   return text.replace(/0\./, ".");
 }
 
