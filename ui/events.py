@@ -214,7 +214,6 @@ class Events:
             page.token: f"{kind} {done.setting.to_token()}",
             **{place: at.problem("") for place in page.problems.values()},
             page.badge: self.badge(setting.model, lang),
-            page.stale: "",
         }
 
     def refuse(self, error: SurgeryError, setting: Setting, lang: str, good: str) -> dict:
@@ -597,6 +596,7 @@ class Events:
             **PRIVATE,
         )
         done.then(None, None, None, js=script("stop", NAME=name), **PRIVATE)
+        done.then(self.on_change, self.ask, self.page.stale, **QUICK)  # settings may have changed meanwhile
         return done
 
     def _wire_plan(self) -> None:
