@@ -45,7 +45,7 @@ class Events:
             page.view, page.held, page.token, page.form.fields,
         }  # fmt: skip
         self.editor = {
-            page.steps, page.selected, page.plan, page.grid, page.problem_plan,
+            page.steps, page.selected, page.plan, page.grid, page.problem_plan, page.presets,
             page.form.name, page.form.summary, page.form.fields,
         }  # fmt: skip
         self.run_outputs = {
@@ -122,7 +122,11 @@ class Events:
     # --- the plan being edited --------------------------------------------------------------------------
 
     def edit(self, steps: list, selected: int, setting: Setting, lang: str) -> dict:
-        """Updates that show the plan with one step selected. setting: text and model that it is for."""
+        """Updates that show the plan with one step selected. setting: text and model that it is for.
+
+        Whatever has fields and grid among its outputs gives these: while their section was never opened, an update that
+        says nothing of a component of ours makes Gradio forget what it was to show.
+        """
         page, model = self.page, setting.model
         said = self.complaints(steps[selected], setting, lang) if steps else {}
         return {
@@ -131,6 +135,7 @@ class Events:
             page.plan: panels.plan(steps, selected, lang),
             page.grid: self.grid(steps[selected] if steps else None, model, lang),
             page.problem_plan: at.problem(said.get("", "")),
+            page.presets: gr.update(value=_preset(steps)),
             **page.form.show(steps, selected, lang, self.refused(model), said),
         }
 
@@ -143,6 +148,7 @@ class Events:
             page.plan: panels.plan(steps, selected, lang),
             page.grid: self.grid(steps[selected], asked[page.model], lang),
             page.problem_plan: at.problem(said.get("", "")),
+            page.presets: gr.update(value=_preset(steps)),
             page.form.fields: StepFields(problems=said),
         }
 
@@ -240,15 +246,16 @@ class Events:
     def on_operate(self, asked: dict):
         return self.run(self.setting(asked), asked[self.page.lang], self.shown_setting(asked).model)
 
-    def refusing(self, handler: Any) -> Any:
-        """The handler, which says it where the number of tokens to pad to is no number."""
+    def refusing(self, handler: Any, *, edits: bool = True) -> Any:
+        """The handler, which says it where the number of tokens to pad to is no number. edits: whether it shows the plan."""
 
         def careful(asked: dict):
             try:
                 return handler(asked)
             except operating.PadError as error:
-                good = self.shown_setting(asked).model
-                return self.refuse(error, self.settled(asked), asked[self.page.lang], good)
+                lang, setting = asked[self.page.lang], self.settled(asked)
+                shown = self.edit(setting.steps, setting.selected, setting, lang) if edits else {}
+                return merged(shown, self.refuse(error, setting, lang, self.shown_setting(asked).model))
 
         return careful
 
@@ -280,10 +287,10 @@ class Events:
         """Runs on a model that may be new to the page: its size, what it refuses and what it is are shown, too."""
         lang = asked[self.page.lang]
         about = gr.update(value=setting.model, info=self.pool.about(setting.model, lang))
-        updates = merged({self.page.model: about}, self.run(setting, lang, self.shown_setting(asked).model))
-        if self.pool.ready(setting.model):
-            updates = merged(self.edit(setting.steps, setting.selected, setting, lang), updates)
-        return updates
+        good = self.shown_setting(asked).model
+        updates = merged({self.page.model: about}, self.run(setting, lang, good))
+        there = setting if self.pool.ready(setting.model) else dataclasses.replace(setting, model=good)
+        return merged(self.edit(setting.steps, setting.selected, there, lang), updates)
 
     def on_reset(self, asked: dict):
         first = dataclasses.replace(default.setting(), model=self.pool.default)
@@ -293,7 +300,7 @@ class Events:
         """What was asked for and did not come is not shown as chosen."""
         page, lang, shown = self.page, asked[self.page.lang], self.shown_setting(asked)
         return {
-            page.presets: gr.update(value=_preset(shown)),
+            page.presets: gr.update(value=_preset(shown.steps)),
             page.examples: gr.update(value=None),
             page.model: gr.update(value=shown.model, info=self.pool.about(shown.model, lang)),
         }
@@ -417,14 +424,9 @@ class Events:
                 shown = self.restore(setting, lang, self.pool.default, kind="replace")
                 return merged(self.labels(lang), updates, shown)
         if lang != "en":
-            updates = merged(
-                self.labels(lang),
-                {page.model: gr.update(info=self.pool.about(first.model, lang))},
-                self.edit(first.steps, 0, first, lang),
-                self.results_in(lang, None),
-                updates,
-            )
-        return updates
+            info = {page.model: gr.update(info=self.pool.about(first.model, lang))}
+            updates = merged(self.labels(lang), info, self.results_in(lang, None), updates)
+        return merged(self.edit(first.steps, 0, first, lang), updates)
 
     def restore(self, setting: Setting, lang: str, good: str, *, kind: str = "push") -> dict:
         """Everything as a setting says, and its result."""
@@ -439,7 +441,6 @@ class Events:
                 page.other: gr.update(value=setting.other),
                 page.pad_to: gr.update(value=setting.pad_to),
                 page.literal: gr.update(value=setting.literal),
-                page.presets: gr.update(value=_preset(setting)),
                 page.view: setting.view,
                 page.examples: gr.update(value=None),
             },
@@ -557,13 +558,13 @@ class Events:
         page, ask = self.page, self.ask
         self.everything = list(
             {
-                *self.run_outputs, *self.editor, *self.labels("en"), page.text, page.other, page.pad_to, page.literal,
+                *self.run_outputs, *self.editor, *_taken_off(self.labels("en")), page.text, page.other, page.pad_to, page.literal,
                 page.presets, page.view, page.examples, page.sweep, page.problem_sweep, page.copied,
             }
         )  # fmt: skip
         edited = list(self.run_outputs | self.editor)
         runs = [
-            self._run("operate", [page.operate.click, page.text.submit], self.refusing(self.on_operate), ask, self.run_outputs),
+            self._run("operate", [page.operate.click, page.text.submit], self.refusing(self.on_operate, edits=False), ask, self.run_outputs),
             self._run("preset", page.presets.input, self.refusing(self.on_preset), {*ask, page.presets}, edited),
             self._run(
                 "example", page.examples.input, self.refusing(self.on_example), {*ask, page.examples}, [*edited, page.text, page.other, page.sweep_texts]
@@ -665,10 +666,18 @@ def merged(*updates: dict) -> dict:
     return found
 
 
-def _preset(setting: Setting) -> str | None:
-    """The preset that is exactly the plan of a setting."""
+def _taken_off(updates: dict) -> dict:
+    """Updates made while the page is being built, where a component made for one would become part of it."""
+    for update in updates.values():
+        if isinstance(update, gr.blocks.Block):
+            update.unrender()
+    return updates
+
+
+def _preset(steps: list[dict[str, Any]]) -> str | None:
+    """The preset that is exactly these steps."""
     made = ((name, steps_.from_plan(plan)) for name, (_, plan) in presets.PRESETS.items())
-    return next((name for name, steps in made if steps == setting.steps), None)
+    return next((name for name, preset in made if preset == steps), None)
 
 
 def _essence(setting: Setting) -> tuple:

@@ -82,7 +82,7 @@ def serve():
     running = []
 
     def start(blocks) -> str:
-        with _untidy():
+        with untidy():
             _, url, _ = blocks.queue().launch(
                 server_name="127.0.0.1", prevent_thread_lock=True, quiet=True, footer_links=[]
             )
@@ -90,13 +90,13 @@ def serve():
         return url
 
     yield start
-    with _untidy():
+    with untidy():
         for blocks in running:
             blocks.close(verbose=False)
 
 
 @contextmanager
-def _untidy():
+def untidy():
     """Gradio leaves sockets and event loops to the garbage collector, which says so: warnings of its making."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)

@@ -3,8 +3,11 @@ import re
 import gradio as gr
 import pytest
 
+from tests.ui.conftest import untidy
+from ui.app import build
 from ui.component import FOLDER, static_text
 from ui.headgrid import HeadGrid, grid_value, grid_words
+from ui.pool import Pool
 from ui.texts import TEXTS, t
 
 SCRIPTS = sorted(path.name for path in FOLDER.glob("*.js"))
@@ -35,6 +38,14 @@ def test_scripts_ask_only_for_words_that_exist():
         asked = set(re.findall(r'\bword\("(\w+)"', static_text(name)))
         assert asked
         assert {f"{prefix}.{key}" for key in asked} <= set(TEXTS)
+
+
+def test_the_page_holds_each_component_once():
+    """An update is a component, too: made while the page is built, it would stand at its end."""
+    with untidy():
+        made = [type(block).__name__ for block in build(Pool(device="cpu")).blocks.values()]
+    wanted = {"AttentionView": 2, "UploadButton": 1, "HeadGrid": 1, "StepFields": 1}
+    assert {name: made.count(name) for name in wanted} == wanted
 
 
 def test_the_browser_gets_less_than_100_kilobytes():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from surgery.plan import pack
-from tests.ui.conftest import PHONE
+from tests.ui.conftest import PHONE, untidy
 from tests.ui.test_page import FIRST, Page
 from ui import operating
 from ui.app import build
@@ -21,6 +21,10 @@ BAD = [("", "''"), ("99999", "99999"), ("0", "0"), ("abc", "'abc'"), ("NaN", "'N
 
 class Careful(Page):
     """What else a visitor does and sees."""
+
+    def ready(self):
+        self.page.wait_for_selector(".badge.ready", state="attached")  # another line may stand in its place
+        return self
 
     def field(self, name):
         return self.page.locator(f"#{name} input[type=text], #{name} textarea").first
@@ -188,6 +192,34 @@ def test_positions_on_a_part_are_refused_before_they_run(open_page):
     page.after(page.operate)
 
 
+@pytest.mark.parametrize("example", [None, "agree"], ids=["at once", "after an example"])
+def test_fields_and_grid_are_whole_when_they_are_opened_first(open_page, example):
+    page = open_page()
+    if example:
+        page.after(lambda: page.pill("examples", example))
+    page.open("fine")
+    page.page.wait_for_selector(".fd #where")
+    assert page.field("where").input_value() == "L*"
+    page.says("grid", "whole model")
+    page.says("grid", "All")
+    assert "corner" not in page.text("grid")
+
+
+def test_fields_and_grid_are_whole_after_something_was_refused(open_page):
+    page = open_page()
+    page.write("text", " ")
+    page.operate()
+    page.said_beside("problem-text", "empty")
+    page.pill("presets", "hot")
+    box = page.page.locator("#model input")
+    box.fill("/no/such/model")
+    box.press("Enter")
+    page.said_beside("problem-model", "/no/such/model")
+    page.open("fine")
+    page.page.wait_for_selector(".fd #temperature-t")
+    assert "corner" not in page.text("grid")
+
+
 # --- padding ----------------------------------------------------------------------------------------------
 
 
@@ -298,6 +330,8 @@ def test_a_result_of_other_settings_says_so(open_page, lang):
     page.open("fine")
     page.choose("temperature", lang)
     page.stale()
+    assert page.page.locator("#presets input:checked").count() == 0  # the plan is no preset any more
+    assert not page.page.locator("#badge").is_visible()
     page.after(page.operate)
     page.fresh()
     page.open("more")
@@ -392,12 +426,14 @@ def slow():
     patch = pytest.MonkeyPatch()
     patch.setattr(operating, "operate", wait)
     pool = Pool()
-    demo = build(pool)
-    pool.warm()
-    _, held.url, _ = launch(demo, server_name="127.0.0.1", prevent_thread_lock=True, quiet=True)
+    with untidy():
+        demo = build(pool)
+        pool.warm()
+        _, held.url, _ = launch(demo, server_name="127.0.0.1", prevent_thread_lock=True, quiet=True)
     yield held
     held.gate.set()
-    demo.close(verbose=False)
+    with untidy():
+        demo.close(verbose=False)
     patch.undo()
 
 
