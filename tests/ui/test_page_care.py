@@ -411,7 +411,7 @@ class Slow:
     """The app in this process, whose runs wait until they are let go."""
 
     def __init__(self, url):
-        self.url, self.gate = url, threading.Event()
+        self.url, self.gate, self.demo = url, threading.Event(), None
         self.gate.set()
 
 
@@ -430,6 +430,7 @@ def slow():
         demo = build(pool)
         pool.warm()
         _, held.url, _ = launch(demo, server_name="127.0.0.1", prevent_thread_lock=True, quiet=True)
+    held.demo = demo
     yield held
     held.gate.set()
     with untidy():
@@ -510,3 +511,12 @@ def test_files_are_gone_from_the_server_once_they_are_handed_over(visit, slow, t
     assert list(Path(tmp_path).glob("surgery-*")) == []
     link = page.page.locator("#files a[download='comparison.json']").first.get_attribute("href")
     assert page.page.request.get(link).json()["text"] == FIRST
+
+
+def test_the_server_remembers_a_bounded_number_of_results_for_a_bounded_time(slow):
+    assert slow.demo.state_session_capacity <= 100
+    states = [block for block in slow.demo.blocks.values() if type(block).__name__ == "State"]
+    kept = [state for state in states if state.value is None]  # those that hold a result
+    assert len(kept) >= 2
+    bounded = [state for state in kept if state.time_to_live <= 3600]
+    assert len(bounded) >= 2
