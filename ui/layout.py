@@ -48,7 +48,7 @@ class Layout:
         self.steps = gr.State(first.steps)
         self.selected = gr.State(0)
         self.view = gr.State({})
-        self.trained = gr.State(None)  # the last ui.training.Trained of this visitor
+        self.trained = gr.State(None, time_to_live=KEPT)  # the last ui.training.Trained of this visitor
         self.swept = gr.State(None, time_to_live=KEPT)  # the last ui.sweeping.Swept of this visitor
         self.token = gr.Textbox(visible="hidden", elem_id="token")
 
