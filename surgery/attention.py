@@ -19,7 +19,7 @@ from surgery.operation import Grid
 class Witness(Protocol):
     """Something that wants to see the stages of a layer.
 
-    One with `queries_at_a_time` is shown them in blocks where no operation needs the whole matrix:
+    One with `bytes_at_a_time` is shown them in blocks of that size where no operation needs the whole matrix:
     `see_queries(start, scores, weights, allowed)` for each block, then `see_output(output)`.
     """
 
@@ -74,7 +74,7 @@ def attend(
         output = F.scaled_dot_product_attention(
             query, key, value, attn_mask=allowed, dropout_p=dropout, is_causal=causal, scale=scale
         )  # (row, head, query, d_v)
-    elif hasattr(witness, "queries_at_a_time") and not cut.materialises and not dropout:
+    elif hasattr(witness, "bytes_at_a_time") and not cut.materialises and not dropout:
         scale = scale if scales is None else _per_head(scales, query)
         weights, output = None, _in_blocks(query, key, value, scale, allowed, bias, witness)
     else:
@@ -96,8 +96,10 @@ def attend(
 def _in_blocks(query, key, value, scale, allowed, bias, witness: Witness) -> torch.Tensor:
     """Attention a few queries at a time: the witness sees every row, and no (token x token) matrix exists at once."""
     output = query.new_empty(*query.shape[:3], value.shape[-1])  # (row, head, query, d_v)
-    for start in range(0, query.shape[2], witness.queries_at_a_time):
-        some = slice(start, start + witness.queries_at_a_time)
+    one_query = query.shape[0] * query.shape[1] * key.shape[2] * query.element_size()
+    step = max(1, witness.bytes_at_a_time // one_query)
+    for start in range(0, query.shape[2], step):
+        some = slice(start, start + step)
         scores = query[:, :, some] @ key.transpose(2, 3) * scale  # (row, head, some queries, key)
         mask = allowed if allowed is None or allowed.shape[2] == 1 else allowed[:, :, some]
         extra = bias if bias is None or bias.shape[2] == 1 else bias[:, :, some]

@@ -64,11 +64,11 @@ class _Teller:
     book: Stream
     layer: int
     tally: Tally
-    queries_at_a_time: int = 64
+    bytes_at_a_time: int = 3 * 2**19
 
     def see_queries(self, start: int, scores: Tensor, weights: Tensor, allowed: Tensor | None) -> None:
         half = len(weights) // 2
-        masks = (None, None) if allowed is None else allowed.expand(weights.shape).split(half)
+        masks = (None, None) if allowed is None else allowed.expand(2 * half, -1, -1, -1).split(half)
         seen = zip(scores.float().split(half), weights.float().split(half), masks, strict=True)
         self.tally.add(start, *(Rows(*run) for run in seen))
 

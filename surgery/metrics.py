@@ -16,10 +16,14 @@ def normalised(weights: Tensor) -> Tensor:
     return weights / weights.sum(-1, keepdim=True)
 
 
+def x_log_x(p: Tensor) -> Tensor:
+    """p ln p, 0 at 0; NaN where p is. (...) -> (...)."""
+    return p * p.clamp_min(torch.finfo(p.dtype).tiny).log()
+
+
 def entropy(weights: Tensor) -> Tensor:
     """-Σ p ln p over the last axis, in nats: 0 for one-hot, ln n for uniform (Shannon 1948). (..., key) -> (...)."""
-    p = normalised(weights)
-    return -torch.special.xlogy(p, p).sum(-1) + 0.0  # + 0.0: never "-0"
+    return -x_log_x(normalised(weights)).sum(-1) + 0.0  # + 0.0: never "-0"
 
 
 def kl_divergence(p: Tensor, q: Tensor) -> Tensor:
@@ -33,12 +37,17 @@ def js_divergence(p: Tensor, q: Tensor) -> Tensor:
 
     ln 2 where one of the rows is empty (nothing is left where it was), NaN where both are.
     """
+    return divergence_and_entropies(p, q)[0]
+
+
+def divergence_and_entropies(p: Tensor, q: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """`js_divergence(p, q)`, `entropy(p)` and `entropy(q)`, which share their logarithms: JS = H((p + q)/2) - (H(p) + H(q))/2."""
     lost = (p.sum(-1) == 0) ^ (q.sum(-1) == 0)
     p, q = normalised(p), normalised(q)
-    middle = (p + q) / 2
-    log_middle = torch.special.xlogy(p, middle) + torch.special.xlogy(q, middle)
-    found = ((torch.special.xlogy(p, p) + torch.special.xlogy(q, q) - log_middle).sum(-1) / 2).clamp_min(0)
-    return found.masked_fill(lost, math.log(2))
+    own_p, own_q, shared = x_log_x(p), x_log_x(q), x_log_x((p + q) / 2)
+    # Key by key before the sum: equal rows give exactly 0.
+    divergence = ((own_p + own_q) / 2 - shared).sum(-1).clamp_min(0).masked_fill(lost, math.log(2))
+    return divergence, -own_p.sum(-1) + 0.0, -own_q.sum(-1) + 0.0
 
 
 def total_variation(p: Tensor, q: Tensor) -> Tensor:
@@ -79,7 +88,7 @@ def attention_distance(weights: Tensor, start: int = 0) -> Tensor:
     n_query, n_key = weights.shape[-2:]
     queries = torch.arange(start, start + n_query, device=weights.device)
     apart = queries[:, None] - torch.arange(n_key, device=weights.device)
-    return (normalised(weights) * apart.abs().to(weights.dtype)).sum(-1)
+    return (weights * apart.abs().to(weights.dtype)).sum(-1) / weights.sum(-1)
 
 
 def mean(values: Tensor, keep: Tensor | None = None, dim: int = -1) -> Tensor:

@@ -97,4 +97,4 @@ def test_no_matrix_of_tokens_by_tokens_is_made_for_statistics(minilm):
 
     with Sizes():
         sg.compare(minilm, "word " * 600, sg.Plan(sg.Temperature(2.0)), capture="stats")
-    assert max(largest) == 64
+    assert 0 < max(largest) <= 64
