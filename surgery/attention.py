@@ -79,9 +79,11 @@ def attend(
         weights, output = None, _in_blocks(query, key, value, scale, allowed, bias, witness)
     else:
         scores = query @ key.transpose(2, 3)  # (row, head, query, key)
-        scores = scores * (scale if scales is None else _per_head(scales, scores))
+        factor = scale if scales is None else _per_head(scales, scores)
+        free = not torch.is_grad_enabled()  # backward() will not ask for what is overwritten: one buffer is enough
+        scores = scores.mul_(factor) if free else scores * factor
         scores = cut.edit("scores", scores)
-        weights = softmax(scores if bias is None else scores + bias, allowed)
+        weights = softmax(scores if bias is None else scores + bias, allowed, overwrite=free and not witness)
         weights = cut.edit("weights", weights)
         output = F.dropout(weights, dropout) @ value  # (row, head, query, d_v)
     output = cut.edit("output", output)
@@ -114,13 +116,15 @@ def _per_head(numbers: np.ndarray, like: torch.Tensor) -> torch.Tensor:
     return torch.as_tensor(numbers, dtype=like.dtype, device=like.device)[:, :, None, None]
 
 
-def softmax(scores: torch.Tensor, allowed: torch.Tensor | None = None) -> torch.Tensor:
+def softmax(
+    scores: torch.Tensor, allowed: torch.Tensor | None = None, *, overwrite: bool = False
+) -> torch.Tensor:
     """Softmax over the permitted keys, (row, head, query, key); a row with none is all zeros, never NaN."""
     if allowed is None:
         return torch.softmax(scores, dim=-1)
     blocked = ~allowed.any(dim=-1, keepdim=True)  # (row, head, query, 1)
-    weights = torch.softmax(scores.masked_fill(~(allowed | blocked), -math.inf), dim=-1)
-    return weights.masked_fill(blocked, 0.0)
+    fill = scores.masked_fill_ if overwrite else scores.masked_fill
+    return torch.softmax(fill(~(allowed | blocked), -math.inf), dim=-1).masked_fill(blocked, 0.0)
 
 
 def _spread(tensor: torch.Tensor, heads: int) -> torch.Tensor:

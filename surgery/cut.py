@@ -36,10 +36,14 @@ class Draw:
         return keep.to(like.device)
 
     def drop(self, tensor: torch.Tensor, p: float) -> torch.Tensor:
-        """`tensor` (row, touched head, *rest) with entries set to 0 with probability p, the others divided by 1 - p."""
+        """`tensor` (row, touched head, *rest) with entries set to 0 with probability p, the others divided by 1 - p.
+
+        May reuse its memory.
+        """
         if p == 1.0:
             return torch.zeros_like(tensor)
-        return tensor * self.keep(tensor, p).to(tensor.dtype).div_(1 - p)
+        factor = self.keep(tensor, p).to(tensor.dtype).div_(1 - p)
+        return tensor * factor if torch.is_grad_enabled() else tensor.mul_(factor)
 
 
 @dataclass(frozen=True)
