@@ -21,14 +21,17 @@ from surgery.selection import Selection, SelectionError
 
 if TYPE_CHECKING:
     from surgery.anatomy import UnsupportedError
+    from surgery.answers import TruthError
     from surgery.comparison import Comparison, NotCapturedError, Run
     from surgery.flow import CaptureError, compare
     from surgery.reading import TextError
-    from surgery.sweeps import SweepError, every_head, every_layer, grid, head_importance, sweep
+    from surgery.sweeps import SweepError, head_importance, sweep, sweep_stream
     from surgery.theatre import ScopeError, admit, operate, refusals, support
+    from surgery.variants import every_head, every_layer, every_pair, grid
 
 _LATER = {
     "UnsupportedError": "anatomy",
+    "TruthError": "answers",
     "Comparison": "comparison",
     "NotCapturedError": "comparison",
     "Run": "comparison",
@@ -36,11 +39,13 @@ _LATER = {
     "compare": "flow",
     "TextError": "reading",
     "SweepError": "sweeps",
-    "every_head": "sweeps",
-    "every_layer": "sweeps",
-    "grid": "sweeps",
+    "every_head": "variants",
+    "every_layer": "variants",
+    "every_pair": "variants",
+    "grid": "variants",
     "head_importance": "sweeps",
     "sweep": "sweeps",
+    "sweep_stream": "sweeps",
     "ScopeError": "theatre",
     "admit": "theatre",
     "operate": "theatre",
@@ -77,12 +82,14 @@ __all__ = [
     "SurgeryError",
     "SweepError",
     "TextError",
+    "TruthError",
     "UnsupportedError",
     "Words",
     "admit",
     "compare",
     "every_head",
     "every_layer",
+    "every_pair",
     "grid",
     "head_importance",
     "operate",
@@ -90,5 +97,6 @@ __all__ = [
     "refusals",
     "support",
     "sweep",
+    "sweep_stream",
     *_operations,
 ]

@@ -1,14 +1,20 @@
 """What a run says at its end: where the model answers, its best answers, and how they changed."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from bilingual import SurgeryError
 from surgery import metrics
 from surgery.reading import Reading, labels
 
 TOP = 10
+
+
+class TruthError(SurgeryError):
+    """A right answer that the model could not give."""
 
 
 def sites(patient: Any, reading: Reading, logits: Tensor | None) -> list[tuple[dict[str, Any], Tensor]]:
@@ -42,28 +48,67 @@ def pool(hidden: Tensor, real: Tensor) -> Tensor:
     return (hidden * keep).sum(1) / keep.sum(1)
 
 
+def truths(patient: Any, reading: Reading, truth: str | Sequence[str]) -> list[int]:
+    """The right answer at each site as the number of its class: a word for each [MASK] or next token, or a label.
+
+    Raises TruthError where answers and sites differ in number, and for a word that is not one token or no label.
+    """
+    words = [truth] if isinstance(truth, str) else list(truth)
+    asked = len(reading.masks) if patient.kind == "masked_lm" else 0 if patient.kind == "encoder" else 1
+    if len(words) != asked:
+        raise TruthError(
+            f"{patient.name} answers {asked} times in {reading.text!r:.60}, and {len(words)} right answers were given: "
+            "give one for each [MASK], or one for the next token or the class.",
+            f"{patient.name} 在 {reading.text!r:.60} 中回答 {asked} 次，而给出了 {len(words)} 个正确答案：每个 [MASK] 一个，"
+            "或为下一个词元、类别各给一个。",
+        )
+    return [_class(patient, word) for word in words]
+
+
+def _class(patient: Any, word: str) -> int:
+    if patient.kind == "classifier":
+        found = [number for number, label in enumerate(patient.labels) if label == word]
+    else:
+        spellings = (word, " " + word) if patient.kind == "causal_lm" else (word,)
+        coded = [patient.tokenizer(s, add_special_tokens=False)["input_ids"] for s in spellings]
+        found = next((ids for ids in reversed(coded) if len(ids) == 1), [])
+        found = [i for i in found if i != patient.tokenizer.unk_token_id]
+    if not found:
+        raise TruthError(
+            f"{word!r} is not one of the answers that {patient.name} can give: a right answer is one token, or a label.",
+            f"{word!r} 不是 {patient.name} 能给出的答案：正确答案须是一个词元，或一个类别名。",
+        )
+    return int(found[0])
+
+
 def changes(
     patient: Any,
     reading: Reading,
     before: tuple[Tensor, Tensor | None],
     after: tuple[Tensor, Tensor | None],
+    truth: Sequence[int] | None = None,
 ) -> dict[str, Any]:
     """How the end of a run changed. before, after: (last hidden state (token, width), logits as for `sites`).
 
     token_cosine: mean over the real tokens; sentence_cosine: of their means; relative_l2: of all of them together;
-    sites: per answer the KL divergence (nats), whether the first answer changed, the overlap of the first five.
+    sites: per answer the KL divergence (nats), whether the first answer changed, the overlap of the first five; with `truth`
+    (see `truths`) also loss (-ln of the right answer's probability, nats) and accuracy (1 if it comes first), each run's.
     """
     (old, old_logits), (new, new_logits) = before, after
     keep = torch.tensor([kind != "padding" for kind in reading.kinds])
     old, new = old[keep], new[keep]
     cosines = metrics.cosine(old, new)
-    said = zip(sites(patient, reading, old_logits), sites(patient, reading, new_logits), strict=True)
+    said = list(zip(sites(patient, reading, old_logits), sites(patient, reading, new_logits), strict=True))
+    right = [None] * len(said) if truth is None else truth
     return {
         "token_cosine": float(metrics.mean(cosines)),
         "token_cosines": cosines.tolist(),
         "sentence_cosine": float(metrics.cosine(old.mean(0), new.mean(0))),
         "relative_l2": float(metrics.relative_l2(new.flatten(), old.flatten())),
-        "sites": [{**where, **_answer(p, q)} for (where, p), (_, q) in said],
+        "sites": [
+            {**where, **_answer(p, q), **_score(p, q, number)}
+            for ((where, p), (_, q)), number in zip(said, right, strict=True)
+        ],
     }
 
 
@@ -73,4 +118,15 @@ def _answer(old: Tensor, new: Tensor) -> dict[str, Any]:
         "kl": float(metrics.kl_divergence(p, q)),
         "top1_changed": bool(p.argmax() != q.argmax()),
         "top5_overlap": metrics.top_k_overlap(p, q, 5),
+    }
+
+
+def _score(old: Tensor, new: Tensor, right: int | None) -> dict[str, float]:
+    if right is None:
+        return {}
+    return {
+        "loss_baseline": float(-old.double().log_softmax(-1)[right]),
+        "loss": float(-new.double().log_softmax(-1)[right]),
+        "accuracy_baseline": float(old.argmax() == right),
+        "accuracy": float(new.argmax() == right),
     }

@@ -80,7 +80,9 @@ def attend(
     else:
         scores = query @ key.transpose(2, 3)  # (row, head, query, key)
         factor = scale if scales is None else _per_head(scales, scores)
-        free = not torch.is_grad_enabled()  # backward() will not ask for what is overwritten: one buffer is enough
+        free = (
+            not torch.is_grad_enabled()
+        )  # backward() will not ask for what is overwritten: one buffer is enough
         scores = scores.mul_(factor) if free else scores * factor
         scores = cut.edit("scores", scores)
         weights = softmax(scores if bias is None else scores + bias, allowed, overwrite=free and not witness)

@@ -66,7 +66,9 @@ class Tally:
         for name, total in self._sums.items():
             count = self._counts.get(name)
             found[name] = total if count is None else total / count
-        for name in RUNS:  # of all pairs: the mean variance within a query's scores, and the variance between queries
+        for name in (
+            RUNS
+        ):  # of all pairs: the mean variance within a query's scores, and the variance between queries
             within, square = found.pop(f"scores_within_{name}"), found.pop(f"scores_square_{name}")
             between = (square - found[f"scores_mean_{name}"].square()).clamp_min(0)
             found[f"scores_std_{name}"] = (within + between).sqrt()

@@ -134,8 +134,9 @@ def in_eval(model: nn.Module) -> Iterator[None]:
 class Scope:
     """Plans resolved against one model, and what the calls inside the scope need to share.
 
-    plans[p] acts on rows[p] of the batch (None = every row). joins[k] rows are added to the batch before block k,
-    copies of its first row. Raises UnsupportedError and SelectionError before anything runs.
+    plans[p] acts on rows[p] of the batch (None = every row). joins[k] are the rows of which copies are added to the batch
+    before block k; such a row's plan acts from layer since[p] on, for the row that it is a copy of has done the rest.
+    Raises UnsupportedError and SelectionError before anything runs.
     """
 
     def __init__(
@@ -145,7 +146,8 @@ class Scope:
         rows: Sequence[torch.Tensor | None] = (None,),
         witnesses: "Callable[[int], Witness | None]" = lambda layer: None,
         name: str | None = None,
-        joins: dict[int, int] | None = None,
+        joins: dict[int, list[int]] | None = None,
+        since: Sequence[int] | None = None,
     ):
         self.anatomy = anatomy
         self.joins = joins or {}
@@ -158,10 +160,10 @@ class Scope:
         self._calls: dict[int, int] = {}
         self._rows: int | None = None
         self._padding: tuple[torch.Tensor | None, ...] = ()
-        for plan, where in zip(plans, rows, strict=True):
-            self._resolve(plan, where, name or anatomy.name)
+        for plan, where, first in zip(plans, rows, since or [0] * len(self.plans), strict=True):
+            self._resolve(plan, where, name or anatomy.name, first)
 
-    def _resolve(self, plan: Plan, rows: torch.Tensor | None, name: str) -> None:
+    def _resolve(self, plan: Plan, rows: torch.Tensor | None, name: str, since: int) -> None:
         seen: dict[tuple[str, int], int] = {}
         moves: list[Operation] = []
         for step in plan:
@@ -174,9 +176,9 @@ class Scope:
                 continue
             self._checks.append(operation)
             if operation.stage == "positions":
-                moves.append(operation)
+                moves += [operation] if since == 0 else []
                 continue
-            for layer in sorted({layer for layer, _ in cells}):
+            for layer in sorted({layer for layer, _ in cells if layer >= since}):
                 heads = sorted(head for at, head in cells if at == layer)
                 generator = _generator(operation, layer, seen[kind])
                 whole = len(heads) == self.anatomy.heads
@@ -492,15 +494,14 @@ def _let_rows_join(anatomy: Anatomy) -> None:
 def _before_block(
     block: nn.Module, args: tuple, kwargs: dict[str, Any]
 ) -> tuple[tuple, dict[str, Any]] | None:
-    """Lets rows join the batch: copies of its first row, whose hidden state here is still the baseline's."""
+    """Lets rows join the batch: copies of rows that have done the same so far."""
     for scope in _open.get():
         if isinstance(scope, Scope) and scope.joins:
-            more = next(
-                (scope.joins.get(k, 0) for k, own in enumerate(scope.anatomy.blocks) if own is block), 0
-            )
-            if more:
+            number = next((k for k, own in enumerate(scope.anatomy.blocks) if own is block), None)
+            sources = scope.joins.get(number, ())
+            if sources:
                 hidden = args[0] if args else kwargs["hidden_states"]  # (row, token, width)
-                hidden = torch.cat((hidden, hidden[:1].expand(more, -1, -1)))
+                hidden = torch.cat((hidden, hidden[sources]))
                 return ((hidden, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": hidden})
     return None
 

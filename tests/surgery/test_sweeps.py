@@ -1,15 +1,23 @@
 """Sweeps: every row equals a comparison of its own, whatever it shares a batch with."""
 
 import math
+import os
+import signal
+from dataclasses import dataclass
 
 import joblib
+import pandas
 import pytest
 import torch
 
 import surgery as sg
-from surgery import theatre
+from models import load
+from surgery import reading, spread, sweeps, theatre
 from surgery.reading import read
-from surgery.sweeps import MEASURES, reseeded, run_rows
+from surgery.rows import _deeds, arrange, run_rows
+from surgery.spread import SpreadError
+from surgery.sweeps import MEASURES
+from surgery.variants import reseeded
 from tests.surgery.patients import patient
 
 TEXT = "The dog bit the man because it was afraid of him."
@@ -160,3 +168,167 @@ def test_masked_answers_are_measured_by_kl():
     site = sg.compare(masked_lm, text, plan, capture=None).output["sites"][0]
     assert row["kl"] == pytest.approx(site["kl"], abs=1e-6)
     assert row["top1_changed"] == site["top1_changed"]
+
+
+# --- rows that share what they have in common -----------------------------------------------------------------
+
+
+def test_a_row_is_a_copy_of_the_longest_beginning_that_runs_already():
+    a, b, c = ("a",), ("b",), ("c",)
+    deeds = [(a, b, None, None), (a, b, c, None), (None, None, a, None), (a, b, None, b), (a, b, None, None)]
+    rows = {row.plan: row for row in arrange(deeds)}
+    places = {row.plan: place for place, row in enumerate(arrange(deeds), 1)}
+    assert (rows[0].joins, rows[0].source) == (0, 0)
+    assert (rows[1].joins, rows[1].source) == (2, places[0])
+    assert (rows[2].joins, rows[2].source) == (2, 0)
+    assert (rows[3].joins, rows[3].source) == (3, places[0])
+    assert (rows[4].joins, rows[4].source) == (
+        3,
+        places[0],
+    )  # the same plan twice: only the last block runs again
+    assert all(row.joins == 0 for row in arrange(deeds, whole=True))
+
+
+def test_pairs_of_heads_share_the_first_of_them(minilm):
+    pairs = [plan for plan in sg.every_pair(minilm) if str(plan.steps[0].selection) in ("L0.H3", "L2.H1")]
+    assert len(pairs) == (71 - 3) + (71 - 25)
+    blocks = []
+    hooks = [
+        block.register_forward_hook(lambda _, args, out: blocks.append(len(args[0])))
+        for block in theatre.admit(minilm.model).blocks
+    ]
+    try:
+        table = sg.sweep(minilm, TEXT, pairs)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    assert sum(blocks) < 0.7 * 6 * (1 + len(pairs))
+    # L0.H3 with each of the eight heads after it in layer 0, and once for all pairs with later layers
+    assert blocks[0] == 1 + 8 + 1 and blocks[-1] == 1 + len(pairs)
+    for index in (0, 7, 30, 67, 68, 90, len(pairs) - 1):
+        close(table.iloc[index], sg.compare(minilm, TEXT, pairs[index], capture=None))
+
+
+def test_rows_that_share_a_random_beginning_draw_the_same_numbers(minilm):
+    first = (sg.WeightDropout(0.3, 1).at("L1"), sg.ReversePositions())
+    plans = [
+        sg.Plan(*first, sg.Temperature(t).at("L3"), sg.WeightDropout(0.3, 1).at("L1+L4")) for t in (0.5, 2, 4)
+    ]
+    assert [row.joins for row in arrange([deeds(minilm, plan) for plan in plans])] == [0, 3, 3]
+    table = sg.sweep(minilm, TEXT, plans)
+    for plan, (_, row) in zip(plans, table.iterrows(), strict=True):
+        close(row, sg.compare(minilm, TEXT, plan, capture=None))
+
+
+def deeds(loaded, plan):
+    return _deeds(theatre.admit(loaded.model), plan, loaded.name)
+
+
+# --- right answers ----------------------------------------------------------------------------------------------
+
+
+def test_heads_are_ranked_by_what_they_are_worth_for_the_right_answer():
+    encoder = load("encoder")
+    texts = ["today the dogs near the cat [MASK] tired", "the queen near the king watched [MASK]"]
+    truth = ["are", "herself"]
+    table = sg.sweep(encoder, texts, [sg.RemovePositions()], truth=truth)
+    for (_, row), text, word in zip(table.iterrows(), texts, truth, strict=True):
+        said = sg.compare(encoder, text, sg.RemovePositions(), capture=None)
+        before, after = dict(said.baseline.predictions[0]), dict(said.operated.predictions[0])
+        assert row.loss_baseline == pytest.approx(-math.log(before[word]), abs=1e-4)
+        assert row.accuracy_baseline == (said.baseline.predictions[0][0][0] == word) == 1
+        assert row.accuracy == (said.operated.predictions[0][0][0] == word)
+        if word in after:
+            assert row.loss == pytest.approx(-math.log(after[word]), abs=1e-4)
+    loss = sg.head_importance(encoder, texts, measure="loss", truth=truth)
+    accuracy = sg.head_importance(encoder, texts, measure="accuracy", truth=truth)
+    assert (loss.effect > 0).any() and set(accuracy.effect) <= {0.0, 0.5, 1.0}
+    raw = sg.sweep(encoder, texts, sg.every_head(encoder), truth=truth)
+    rise = (raw.loss - raw.loss_baseline).groupby(raw.plan).mean()
+    assert loss.effect.to_numpy() == pytest.approx(rise.to_numpy())
+
+
+def test_right_answers_that_fit_nothing_are_refused(minilm):
+    encoder = load("encoder")
+    ask = "the dog [MASK] the cat"
+    for text, truth, error, hint in (
+        (ask, ["blorp"], sg.TruthError, "blorp"),
+        (ask, [["chased", "cat"]], sg.TruthError, "each"),
+        ([ask, ask], ["chased"], sg.SweepError, "one for each text"),
+    ):
+        with pytest.raises(error, match=hint):
+            sg.sweep(encoder, text, [sg.CausalMask()], truth=truth)
+    with pytest.raises(sg.TruthError, match="0 times"):
+        sg.sweep(minilm, TEXT, [sg.CausalMask()], truth="dog")
+    with pytest.raises(sg.SweepError, match="truth"):
+        sg.head_importance(encoder, ask, measure="loss")
+
+
+# --- long sweeps --------------------------------------------------------------------------------------------------
+
+TEXTS = ["The dog bit the man.", "Colourless green ideas", "hello there", "sleep furiously", "one more"]
+
+
+def test_a_sweep_stops_when_it_is_told_to_and_goes_on_from_its_folder(minilm, tmp_path, monkeypatch):
+    plans = sg.every_layer(minilm)
+    whole = sg.sweep(minilm, TEXTS, plans)
+    some = sg.sweep(minilm, TEXTS, plans, out=tmp_path / "s", progress=lambda done, of: done < 2)
+    assert some["text"].unique().tolist() == [0, 1]
+    opened = []
+    monkeypatch.setattr(sweeps, "read", lambda *a: opened.append(a[1]) or reading.read(*a))
+    rest = sg.sweep(minilm, TEXTS, plans, out=tmp_path / "s")
+    assert opened == TEXTS[2:]
+    pandas.testing.assert_frame_equal(rest, whole)
+    pandas.testing.assert_frame_equal(
+        pandas.read_parquet(tmp_path / "s").sort_values(["text", "plan"], ignore_index=True), whole
+    )
+    with pytest.raises(SpreadError, match="another sweep"):
+        sg.sweep(minilm, TEXTS[:4], plans, out=tmp_path / "s")
+
+
+def test_a_half_written_file_is_not_taken_for_a_result(minilm, tmp_path):
+    sg.sweep(minilm, TEXTS[:2], [sg.CausalMask()], out=tmp_path)
+    (tmp_path / "_texts-000000002-000000002.parquet").write_bytes(b"PAR1")
+    assert len(sg.sweep(minilm, TEXTS[:2], [sg.CausalMask()], out=tmp_path)) == 2
+
+
+def test_a_text_that_fails_is_a_row_if_asked_and_an_error_if_not(minilm):
+    texts = ["fine", "   ", "also fine"]
+    with pytest.raises(sg.TextError):
+        sg.sweep(minilm, texts, [sg.CausalMask()])
+    table = sg.sweep(minilm, texts, [sg.CausalMask(), sg.HideSelf()], on_error="row")
+    assert table["text"].tolist() == [0, 0, 1, 1, 2, 2]
+    assert table["error"].isna().tolist() == [True, True, False, False, True, True]
+    assert "empty" in table["error"][2] and math.isnan(table["relative_l2"][2])
+    with pytest.raises(sg.SweepError, match="row"):
+        sg.sweep(minilm, texts, [sg.CausalMask()], on_error="ignore")
+
+
+@dataclass(frozen=True)
+class Deadly:
+    """Work whose process dies at one text."""
+
+    work: sweeps._Work
+    text: int
+    keep_going: bool = True
+
+    def __call__(self, patient, number, *rest):
+        if number == self.text:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.work(patient, number, *rest)
+
+    def failed(self, number, error):
+        return self.work.failed(number, error)
+
+
+@pytest.mark.filterwarnings("ignore:A worker stopped while some jobs were given:UserWarning")
+def test_a_lost_worker_costs_its_text_alone(minilm):
+    work = sweeps._Work((sg.Plan(sg.CausalMask()),), 1, 2**28, keep_going=True)
+    asked = [(text, None) for text in TEXTS]
+    found = {int(t["text"][0]): t for _, t in spread.tables(minilm, Deadly(work, 3), asked, 2, None)}
+    assert sorted(found) == [0, 1, 2, 3, 4]
+    assert "Terminated" in found[3]["error"][0]
+    assert all(found[n]["error"].isna().all() for n in (0, 1, 2, 4))
+    with pytest.raises(SpreadError, match="text 3"):
+        list(spread.tables(minilm, Deadly(work, 3, keep_going=False), asked, 2, None))
+    joblib.externals.loky.get_reusable_executor().shutdown()
