@@ -1,4 +1,4 @@
-"""The command line: `python -m surgery run | ops | models`. Errors are one line on stderr and exit code 2."""
+"""The command line: `python -m surgery run | sweep | ops | models`. Errors are one line on stderr and exit code 2."""
 
 import argparse
 import json
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from bilingual import LANGUAGES, SurgeryError, Words
+from surgery import sweep_command
 
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -46,6 +47,8 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--json", action="store_true", help="print everything measured as JSON")
     run.set_defaults(action=run_command)
 
+    sweep = sweep_command.add(commands)
+
     ops = commands.add_parser("ops", help="list the operations")
     ops.set_defaults(action=ops_command)
 
@@ -54,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
         "--support", metavar="NAME", help="which operations can act on this model, and why not"
     )
     models.set_defaults(action=models_command)
-    for command in (run, ops, models):
+    for command in (run, sweep, ops, models):
         command.add_argument(
             "--lang", choices=LANGUAGES, default=argparse.SUPPRESS, help="language of the answers"
         )

@@ -106,7 +106,10 @@ class _Probe:
 
 
 def _probe(model: nn.Module) -> list[Call]:
-    device = next(model.parameters()).device
+    devices = (parameter.device for parameter in model.parameters())
+    device = next(
+        (d for d in devices if d.type != "meta"), "cpu"
+    )  # "meta": kept elsewhere by accelerate, which moves inputs
     padding = getattr(model.config, "pad_token_id", None)
     ids = torch.full((1, 2), 1 if padding == 0 else 0, device=device)
     probe = _Probe()

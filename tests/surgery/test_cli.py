@@ -1,11 +1,13 @@
 """`python -m surgery`: right output or one clear line and exit code 2, never a traceback."""
 
+import io
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pandas
 import pytest
 
 import surgery as sg
@@ -129,3 +131,71 @@ def test_standard_input_and_a_reader_that_stops_early():
         shell=True, cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
     assert piped.stderr == ""
+
+
+# --- sweep ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sweep(capsys):
+    def act(*words: str):
+        code = main(["sweep", "--device", "cpu", *words])
+        return code, *capsys.readouterr()
+
+    return act
+
+
+def test_a_sweep_prints_the_plans_that_change_most_first(sweep, minilm):
+    code, out, err = sweep("--text", "The dog bit the man", "--every", "head")
+    assert (code, err) == (0, "")
+    first, *rows = out.splitlines()
+    assert "relative change" in first and len(rows) == 21 and "52 more" in rows[-1]
+    table = sg.head_importance(minilm, "The dog bit the man", measure="relative_l2")
+    top = table.sort_values("effect", ascending=False).iloc[0]
+    assert rows[0].split()[-3:] == [f"L{int(top.layer)}.H{int(top['head'])}", f"{top.effect:.4f}", "-"]
+    zh = sweep(
+        "--text", "The dog bit the man", "--every", "layer", "--with", "uniform_attention", "--lang", "zh"
+    )[1]
+    assert "注意力" in zh.splitlines()[1]
+
+
+def test_a_sweep_writes_every_row_and_judges_by_the_right_answers(sweep, tmp_path):
+    texts = tmp_path / "texts.tsv"
+    texts.write_text(
+        "today the dogs near the cat [MASK] tired\tare\nthe queen near the king watched [MASK]\therself\n",
+        encoding="utf-8",
+    )
+    options = [
+        "--model",
+        "encoder",
+        "--texts",
+        str(texts),
+        "--grid",
+        "temperature=0.5;8@L0",
+        "--op",
+        "weight_dropout",
+    ]
+    code, out, err = sweep(*options, "--seeds", "2", "--out", str(tmp_path / "kept"), "--csv", "-")
+    assert (code, err) == (0, "")
+    table = pandas.read_csv(io.StringIO(out))
+    assert table[["text", "plan", "seeds"]].to_numpy().tolist() == [
+        [text, plan, 2 if plan == 0 else 1] for text in (0, 1) for plan in (0, 1, 2)
+    ]
+    assert table["loss"].notna().all() and (table["accuracy_baseline"] == 1).all()
+    assert len(pandas.read_parquet(tmp_path / "kept")) == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--text", "a"], "--every"),
+        (["--every", "head"], "--text"),
+        (["--text", "a", "--grid", "temperature=x"], "0.0001"),
+        (["--text", "a", "--op", "temperature=3@L9"], "0-5"),
+        (["--text", "a", "--op", "hide_self", "--texts", "/no/such/file"], "/no/such/file"),
+        (["--text", "a", "--op", "hide_self", "--seeds", "0"], "seeds"),
+    ],
+)
+def test_a_sweep_that_cannot_be_is_one_line(sweep, words, said):
+    code, out, err = sweep(*words)
+    assert (code, out) == (2, "") and said in err and err.count("\n") == 1

@@ -1,0 +1,153 @@
+"""`python -m surgery sweep`: many plans on many texts, a table out."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from bilingual import SurgeryError, Words
+
+EVERY = ("head", "layer", "pair")
+SHOWN = 20
+
+
+class SweepCommandError(SurgeryError):
+    """A sweep that the command line does not understand."""
+
+
+def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
+    """Adds `sweep` to the commands."""
+    sweep = commands.add_parser("sweep", help="run many plans on many texts; one row per text and plan")
+    sweep.add_argument("--model", default="minilm", help="a name from `models`, a hub id or a folder")
+    sweep.add_argument("--text", action="append", default=[], help="a text; repeat for more")
+    sweep.add_argument(
+        "--texts",
+        metavar="FILE",
+        help="one text a line; after a tab the right answer, if it has one (- is standard input)",
+    )
+    sweep.add_argument("--every", choices=EVERY, help="a plan for each head, layer or pair of heads")
+    sweep.add_argument(
+        "--with",
+        dest="operation",
+        metavar="NAME[=VALUE]",
+        help="what --every does there (default: ablate_head)",
+    )
+    sweep.add_argument(
+        "--grid",
+        action="append",
+        default=[],
+        metavar="NAME=V1;V2;...[@SELECTION]",
+        help="a plan for each value, such as 'temperature=0.5;1;2@L0-3'",
+    )
+    sweep.add_argument(
+        "--op",
+        action="append",
+        default=[],
+        metavar="NAME[=VALUE][@SELECTION]",
+        help="a plan of this one operation",
+    )
+    sweep.add_argument("--seeds", type=int, default=1, help="seeds of each random plan (default: 1)")
+    sweep.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
+    sweep.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, mps")
+    sweep.add_argument("--dtype", default="auto", help="auto (float32), float16, bfloat16")
+    sweep.add_argument(
+        "--out", metavar="FOLDER", help="Parquet files, written as results come; the same command goes on"
+    )
+    sweep.add_argument("--csv", metavar="FILE", help="write every row there (- is standard output)")
+    sweep.add_argument(
+        "--keep-going", action="store_true", help="a text that fails becomes a row with its error"
+    )
+    sweep.set_defaults(action=sweep_command)
+    return sweep
+
+
+def sweep_command(args: argparse.Namespace) -> None:
+    """Sweeps, and prints the plans that change most, or every row as CSV."""
+    import surgery as sg
+    from models import load
+
+    texts, truth = _texts(args)
+    patient = load(args.model, device=args.device, dtype=args.dtype)
+    plans = _plans(args, patient)
+    table = sg.sweep(
+        patient,
+        texts,
+        plans,
+        truth=truth,
+        seeds=args.seeds,
+        n_jobs=args.jobs,
+        out=args.out,
+        on_error="row" if args.keep_going else "raise",
+        progress=_progress if sys.stderr.isatty() else None,
+    )
+    if args.csv:
+        table.to_csv(sys.stdout if args.csv == "-" else args.csv, index=False)
+    if args.csv != "-":
+        print(summary(table, [plan.describe(args.lang) for plan in plans], args.lang))
+
+
+def _progress(done: int, of: int) -> None:
+    print(f"\r{done} / {of}", end="\n" if done == of else "", file=sys.stderr, flush=True)
+
+
+def _texts(args: argparse.Namespace) -> tuple[list[str], list[str] | None]:
+    rows = [[text] for text in args.text]
+    if args.texts:
+        given = sys.stdin.read() if args.texts == "-" else Path(args.texts).read_text(encoding="utf-8")
+        rows += [line.split("\t") for line in given.splitlines() if line.strip()]
+    if not rows:
+        raise SweepCommandError(
+            "Give texts: --text TEXT, or --texts FILE with one a line.",
+            "请给出文本：--text 文本，或 --texts 文件（每行一个）。",
+        )
+    judged = [row for row in rows if len(row) > 1]
+    if judged and len(judged) < len(rows):
+        raise SweepCommandError(
+            f"{len(judged)} of {len(rows)} texts have a right answer: give all of them one, or none.",
+            f"{len(rows)} 个文本中 {len(judged)} 个有正确答案：请全部给出，或都不给。",
+        )
+    return [row[0] for row in rows], [row[1].split(" ") for row in rows] if judged else None
+
+
+def _plans(args: argparse.Namespace, patient) -> list:
+    import surgery as sg
+
+    plans = [sg.Plan.from_words([words]) for words in args.op]
+    for words in args.grid:
+        what, at, where = words.partition("@")
+        name, _, values = what.partition("=")
+        plans += [sg.Plan.from_words([f"{name}={value}{at}{where}"]) for value in values.split(";")]
+    if args.every:
+        lists = {"head": sg.every_head, "layer": sg.every_layer, "pair": sg.every_pair}
+        operation = sg.Plan.from_words([args.operation]).steps[0].operation if args.operation else None
+        plans += lists[args.every](patient, operation)
+    if not plans:
+        raise SweepCommandError(
+            "Give plans: --every head, --grid 'temperature=0.5;1;2', or --op NAME.",
+            "请给出计划：--every head、--grid 'temperature=0.5;1;2' 或 --op 名称。",
+        )
+    return plans
+
+
+def summary(table, labels: list[str], lang: str) -> str:
+    """The plans that change the model's end most: means over the texts, with their standard deviation."""
+    measure = next(
+        name for name in ("loss", "kl", "relative_l2") if name in table and not table[name].isna().all()
+    )
+    effect = table["loss"] - table["loss_baseline"] if measure == "loss" else table[measure]
+    by = effect.groupby(table["plan"])
+    means = by.agg(["mean", "std"]).reset_index().sort_values("mean", ascending=False).head(SHOWN)
+    title = {
+        "loss": Words("rise of the loss (nats)", "损失的升高（奈特）"),
+        "kl": Words("KL divergence of the answers (nats)", "答案的 KL 散度（奈特）"),
+        "relative_l2": Words("relative change of the last hidden states", "最后隐藏状态的相对变化"),
+    }[measure].say(lang)
+    texts = table["text"].nunique()
+    lines = [
+        f"{title}, {texts} {Words('text(s): mean, standard deviation', '个文本：均值，标准差').say(lang)}"
+    ]
+    width = max(len(label) for label in labels)
+    for plan, mean, std in means.itertuples(index=False):
+        lines.append(f"  {labels[plan]:<{width}}  {mean:.4f}  {'-' if texts == 1 else f'{std:.4f}'}")
+    if len(by) > SHOWN:
+        lines.append(Words(f"  ... {len(by) - SHOWN} more", f"  …… 另有 {len(by) - SHOWN} 个").say(lang))
+    return "\n".join(lines)
