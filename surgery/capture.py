@@ -7,6 +7,8 @@ from torch import Tensor
 
 from surgery.tally import Rows, Tally
 
+GROUP = 4 * 2**20  # bytes of weights that are measured at once
+
 
 @dataclass(frozen=True)
 class Site:
@@ -92,13 +94,64 @@ class _Writer:
         self.book.add(self.layer, site(scores, weights, output, allowed))
 
 
-def change(before: Site, after: Site, real: Tensor, separators: Tensor) -> dict[str, Tensor]:
-    """How a layer changed, each (row, head), means over real queries.
+@dataclass(frozen=True)
+class Halves:
+    """Keeps the two halves of a batch, each as a run of its own."""
+
+    first: Keep
+    second: Keep
+
+    def __call__(self, layer: int) -> "_Splitter | None":
+        return _Splitter(self, layer) if self.first(layer) else None
+
+
+@dataclass(frozen=True)
+class _Splitter:
+    """A witness that hands each half of the rows on."""
+
+    books: Halves
+    layer: int
+
+    def see(self, scores: Tensor, weights: Tensor, output: Tensor, allowed: Tensor | None) -> None:
+        half = len(weights) // 2
+        masks = (None, None) if allowed is None else allowed.expand(2 * half, -1, -1, -1).split(half)
+        runs = zip(scores.split(half), weights.split(half), output.split(half), masks, strict=True)
+        for book, run in zip((self.books.first, self.books.second), runs, strict=True):
+            book.add(self.layer, site(*run))
+
+
+def changes(
+    before: dict[int, Site], after: dict[int, Site], real: Tensor, separators: Tensor
+) -> dict[int, dict[str, Tensor]]:
+    """How each layer changed: layer -> numbers, each (row, head), means over real queries.
 
     real, separators: bool, (row, token). `scores` is the mean |difference| over real query-key pairs; `output` the relative
-    L2 difference of a head's output over all its real tokens (NaN where there was no output).
+    L2 difference of a head's output over all its real tokens (NaN where there was no output). Layers are measured together,
+    as many as GROUP bytes of weights allow: small tensors one by one would cost more in calls than in arithmetic.
     """
-    tally = Tally(real, separators)
-    tally.add(0, *(Rows(site.scores, site.weights, site.allowed) for site in (before, after)))
-    tally.outputs(before.output, after.output)
-    return tally.result()
+    layers, rows, found = sorted(before), len(real), {}
+    size = max(1, GROUP // before[layers[0]].weights.nbytes) if layers else 1
+    for start in range(0, len(layers), size):
+        group = layers[start : start + size]
+        first, second = (_together([sites[layer] for layer in group]) for sites in (before, after))
+        tally = Tally(real.repeat(len(group), 1), separators.repeat(len(group), 1))
+        tally.add(0, *(Rows(run.scores, run.weights, run.allowed) for run in (first, second)))
+        tally.outputs(first.output, second.output)
+        split = {name: values.split(rows) for name, values in tally.result().items()}
+        found |= {layer: {name: parts[n] for name, parts in split.items()} for n, layer in enumerate(group)}
+    return found
+
+
+def _together(sites: list[Site]) -> Site:
+    """Layers as rows of one."""
+    if len(sites) == 1:
+        return sites[0]
+    masks = [site.allowed for site in sites]
+    if any(mask is not None for mask in masks):
+        masks = [
+            torch.ones_like(site.weights, dtype=torch.bool) if mask is None else mask
+            for site, mask in zip(sites, masks, strict=True)
+        ]
+    columns = ((s.scores, s.weights, s.output, s.no_key) for s in sites)
+    allowed = None if masks[0] is None else torch.cat(masks)
+    return Site(*(torch.cat(column) for column in zip(*columns, strict=True)), allowed)

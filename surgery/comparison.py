@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from torch import Tensor
 
 from bilingual import SurgeryError, Words
@@ -222,17 +223,20 @@ def _plain(value: Any) -> Any:
 
 def heads_table(changes: dict[int, dict[str, Tensor]], row: int, touched: frozenset) -> pd.DataFrame:
     """One row per (layer, head) from the captured changes of one text."""
-    records = [
+    if not changes:
+        return pd.DataFrame(columns=["layer", "head", "touched"])
+    layers = sorted(changes)
+    names = list(changes[layers[0]])
+    table = {name: torch.stack([changes[layer][name][row] for layer in layers]) for name in names}
+    cells = [(layer, head) for layer in layers for head in range(table[names[0]].shape[1])]
+    return pd.DataFrame(
         {
-            "layer": layer,
-            "head": head,
-            "touched": (layer, head) in touched,
-            **{name: values[row, head].item() for name, values in found.items()},
+            "layer": [layer for layer, _ in cells],
+            "head": [head for _, head in cells],
+            "touched": [cell in touched for cell in cells],
+            **{name: values.flatten().numpy(force=True) for name, values in table.items()},
         }
-        for layer, found in sorted(changes.items())
-        for head in range(found["js_divergence"].shape[1])
-    ]
-    return pd.DataFrame.from_records(records, columns=None if records else ["layer", "head", "touched"])
+    )
 
 
 def layers_table(before: Tensor, after: Tensor) -> pd.DataFrame:

@@ -1,8 +1,8 @@
 """THE data flow: text -> tokens -> baseline and operated -> measures -> `Comparison`.
 
 Baseline and operated run one after the other on the same padded batch, so that equal computations give equal bits:
-an operation that changes nothing shows a difference of exactly 0. (As two rows of one batch they would be cheaper, and
-differ in the last bit at some text lengths.) `capture="stats"` does take that way, for it keeps no matrices to compare.
+an operation that changes nothing shows a difference of exactly 0. As two rows of one batch (`together`) they are cheaper, and
+differ in the last bit at some text lengths. `capture="stats"` always takes that way, for it keeps no matrices to compare.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from torch import Tensor
 from bilingual import SurgeryError, Words
 from surgery import answers, metrics, theatre
 from surgery.anatomy import UnsupportedError, check_one_text
-from surgery.capture import Keep, Stream, change
+from surgery.capture import Halves, Keep, Stream, changes
 from surgery.comparison import UNCHANGED, Comparison, Run, heads_table, layers_table
 from surgery.operation import Operation, Step
 from surgery.plan import Plan
@@ -37,6 +37,7 @@ def compare(
     pad_to: int | None = None,
     literal: bool = False,
     max_tokens: int | None = None,
+    together: bool = False,
 ) -> Comparison | list[Comparison]:
     """Runs `text` through `patient` without and with `plan` and measures what changed.
 
@@ -44,7 +45,8 @@ def compare(
     the result is then a list, from one batch. capture: "all" keeps every layer's weights, a list of layers those,
     "stats" their statistics only, None nothing of attention. other: a second text, for the similarity of the two under each
     run. pad_to: pads to so many tokens. literal: typed special tokens are characters. max_tokens: reads fewer tokens than
-    the model could.
+    the model could. together: both runs as rows of one batch, which is cheaper and where what did not change may differ by
+    rounding.
 
     Raises TextError, UnsupportedError, SelectionError or OperationError before anything is shown.
     """
@@ -61,7 +63,7 @@ def compare(
         read(patient, t, literal=literal, max_tokens=max_tokens)
         for t in (*texts, *([] if other is None else [other]))
     ]
-    surgery = _Surgery(patient, plan, capture, *batch(patient, readings, pad_to))
+    surgery = _Surgery(patient, plan, capture, *batch(patient, readings, pad_to), together)
     results = surgery.comparisons(len(texts), with_other=other is not None)
     return results if isinstance(text, list) else results[0]
 
@@ -82,8 +84,15 @@ class _Surgery:
     """One plan on one batch."""
 
     def __init__(
-        self, patient: Any, plan: Plan, capture: Any, readings: list[Reading], inputs: dict[str, Tensor]
+        self,
+        patient: Any,
+        plan: Plan,
+        capture: Any,
+        readings: list[Reading],
+        inputs: dict[str, Tensor],
+        together: bool,
     ):
+        self.together = together
         self.patient, self.plan, self.readings, self.inputs = patient, plan, readings, inputs
         self.anatomy = theatre.admit(patient.model)
         check_one_text(self.anatomy, patient.name)
@@ -138,23 +147,25 @@ class _Surgery:
             first, second = self._forward([plan, to], stream)
             return first, second, stream.changes, (Keep(), Keep())
         before, after = Keep(self.layers), Keep(self.layers)
+        if known is None and self.together:
+            first, second = self._forward([plan, to], Halves(before, after))
+            return first, second, self._changes(before, after), (before, after)
         if known is None:
             (second,) = self._forward([to], after)  # the operated run first: what cannot be done fails here
         else:
             second, after = known
         (first,) = self._forward([plan], before)
-        changes = {
-            layer: change(before.sites[layer], after.sites[layer], self.real, self.separators)
-            for layer in sorted(self.layers)
-        }
-        return first, second, changes, (before, after)
+        return first, second, self._changes(before, after), (before, after)
+
+    def _changes(self, before: Keep, after: Keep) -> dict[int, dict[str, Tensor]]:
+        return changes(before.sites, after.sites, self.real, self.separators)
 
     # --- what came of it --------------------------------------------------------------------------------
 
     def comparisons(self, count: int, with_other: bool) -> list[Comparison]:
         """One comparison for each of the first `count` texts; a last text, if any, is the other one."""
-        baseline, operated, changes, kept = self._against(Plan(), None, self.plan)
-        receipts = self._receipts(baseline, operated, changes, kept[1])
+        baseline, operated, moved, kept = self._against(Plan(), None, self.plan)
+        receipts = self._receipts(baseline, operated, moved, kept[1])
         pooled = [answers.pool(outcome.hidden[-1], self.real.cpu()) for outcome in (baseline, operated)]
         touched = frozenset().union(*self.cells)
         found = []
@@ -172,7 +183,7 @@ class _Surgery:
                     plan=self.plan,
                     baseline=runs[0],
                     operated=runs[1],
-                    heads=heads_table(changes, row, touched),
+                    heads=heads_table(moved, row, touched),
                     layers=layers_table(baseline.hidden[:, row][:, keep], operated.hidden[:, row][:, keep]),
                     receipt=[entry(row) for entry in receipts],
                     output=answers.changes(

@@ -5,7 +5,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import surgery as sg
-from surgery.capture import Site, change, site
+from surgery.capture import Site, changes, site
 
 ROWS, HEADS, TOKENS, WIDTH = 2, 3, 5, 7
 
@@ -26,7 +26,7 @@ def real() -> torch.Tensor:
 
 
 def measured(seen: Site, real: torch.Tensor) -> dict[str, torch.Tensor]:
-    return change(seen, seen, real, torch.zeros_like(real))
+    return changes({0: seen}, {0: seen}, real, torch.zeros_like(real))[0]
 
 
 def test_statistics_are_of_the_real_pairs_alone(seen, real):

@@ -101,6 +101,23 @@ PLAN = sg.Plan(
 )
 
 
+@pytest.mark.parametrize("capture", ["all", [1, 4], None])
+def test_both_runs_in_one_batch_agree_with_one_after_the_other(minilm, capture):
+    texts = [DOG, "A cat sat"]
+    apart, joined = (sg.compare(minilm, texts, PLAN, capture, together=way) for way in (False, True))
+    for a, b in zip(apart, joined, strict=True):
+        assert difference(a.operated.hidden, b.operated.hidden) < SLACK
+        assert difference(a.baseline.hidden, b.baseline.hidden) < SLACK
+        if capture:
+            assert difference(a.operated.weights, b.operated.weights) < SLACK
+            assert torch.equal(a.operated.no_key, b.operated.no_key)
+        numbers = a.heads.columns[3:]
+        assert a.heads[numbers].to_numpy() == pytest.approx(
+            b.heads[numbers].to_numpy(), abs=1e-4, nan_ok=True
+        )
+        assert [e["result"] for e in a.receipt] == pytest.approx([e["result"] for e in b.receipt], abs=1e-4)
+
+
 def test_every_capture_agrees(minilm):
     texts = [DOG, "A cat sat"]
     every = sg.compare(minilm, texts, PLAN)
