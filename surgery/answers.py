@@ -1,5 +1,6 @@
 """What a run says at its end: where the model answers, its best answers, and how they changed."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,6 +47,20 @@ def pool(hidden: Tensor, real: Tensor) -> Tensor:
     """The mean of the real tokens' vectors: (row, token, width), bool (row, token) -> (row, width)."""
     keep = real[..., None].to(hidden.dtype)
     return (hidden * keep).sum(1) / keep.sum(1)
+
+
+def judged(lines: Sequence[str]) -> tuple[list[str], list[list[str]] | None]:
+    """Texts and their right answers from lines "text => answer", a tab serving as well; of several [MASK]s the answers
+    stand behind one another, with spaces. None where no line has one. Raises TruthError where only some have.
+    """
+    parts = [re.split(r"\t|\s=>\s", line.strip(), maxsplit=1) for line in lines]
+    with_answer = sum(len(part) > 1 for part in parts)
+    if with_answer not in (0, len(parts)):
+        raise TruthError(
+            f"{with_answer} of {len(parts)} texts have a right answer: give all of them one, or none.",
+            f"{len(parts)} 个文本中 {with_answer} 个有正确答案：请全部给出，或都不给。",
+        )
+    return [part[0] for part in parts], [part[1].split() for part in parts] if with_answer else None
 
 
 def truths(patient: Any, reading: Reading, truth: str | Sequence[str]) -> list[int]:

@@ -18,11 +18,13 @@ def add(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Adds `sweep` to the commands."""
     sweep = commands.add_parser("sweep", help="run many plans on many texts; one row per text and plan")
     sweep.add_argument("--model", default="minilm", help="a name from `models`, a hub id or a folder")
-    sweep.add_argument("--text", action="append", default=[], help="a text; repeat for more")
+    sweep.add_argument(
+        "--text", action="append", default=[], help="a text, or 'text => right answer'; repeat for more"
+    )
     sweep.add_argument(
         "--texts",
         metavar="FILE",
-        help="one text a line; after a tab the right answer, if it has one (- is standard input)",
+        help="one text a line, with its right answer as 'text => answer' or after a tab (- is standard input)",
     )
     sweep.add_argument("--every", choices=EVERY, help="a plan for each head, layer or pair of heads")
     sweep.add_argument(
@@ -89,23 +91,19 @@ def _progress(done: int, of: int) -> None:
     print(f"\r{done} / {of}", end="\n" if done == of else "", file=sys.stderr, flush=True)
 
 
-def _texts(args: argparse.Namespace) -> tuple[list[str], list[str] | None]:
-    rows = [[text] for text in args.text]
+def _texts(args: argparse.Namespace) -> tuple[list[str], list[list[str]] | None]:
+    from surgery.answers import judged
+
+    lines = list(args.text)
     if args.texts:
         given = sys.stdin.read() if args.texts == "-" else Path(args.texts).read_text(encoding="utf-8")
-        rows += [line.split("\t") for line in given.splitlines() if line.strip()]
-    if not rows:
+        lines += [line for line in given.splitlines() if line.strip()]
+    if not lines:
         raise SweepCommandError(
             "Give texts: --text TEXT, or --texts FILE with one a line.",
             "请给出文本：--text 文本，或 --texts 文件（每行一个）。",
         )
-    judged = [row for row in rows if len(row) > 1]
-    if judged and len(judged) < len(rows):
-        raise SweepCommandError(
-            f"{len(judged)} of {len(rows)} texts have a right answer: give all of them one, or none.",
-            f"{len(rows)} 个文本中 {len(judged)} 个有正确答案：请全部给出，或都不给。",
-        )
-    return [row[0] for row in rows], [row[1].split(" ") for row in rows] if judged else None
+    return judged(lines)
 
 
 def _plans(args: argparse.Namespace, patient) -> list:

@@ -29,25 +29,42 @@ def drift(comparison: Comparison, lang: str) -> Markup:
     )
 
 
+def curve(values: list[float], spreads: list[float], labels: list[str], lang: str, **words: str) -> Markup:
+    """Values at even steps with their spread as a band: one line chart. words: title, help and heard."""
+    low = min(0.0, *(v - s for v, s in zip(values, spreads, strict=True) if math.isfinite(v)))
+    high = max(0.0, *(v + s for v, s in zip(values, spreads, strict=True) if math.isfinite(v))) or 1.0
+    chart = _points(values, labels, low, high)
+    edges = [(x, values[i] + side * spreads[i]) for side in (1, -1) for i, x in chart["places"][::side]]
+    chart["band"] = " ".join(f"{x},{_height(v, low, high)}" for x, v in edges) if any(spreads) else ""
+    return render("curve", lang, chart=chart, width=WIDTH, height=HEIGHT, **words)
+
+
 def _line(name: str, values: list[float], unchanged: float) -> dict[str, Any]:
     low, high = _range(values, unchanged)
-    step = WIDTH / max(len(values) - 1, 1)
-    points = [
-        (i, round(i * step, 1), round((high - v) / (high - low) * HEIGHT, 1), v)
-        for i, v in enumerate(values)
-        if math.isfinite(v)
-    ]
     every = math.ceil(len(values) / 13)  # a label for each layer while there is room
+    labels = [str(i) if i % every == 0 else "" for i in range(len(values))]
+    return {"name": name, "band": "", **_points(values, labels, low, high)}
+
+
+def _points(values: list[float], labels: list[str], low: float, high: float) -> dict[str, Any]:
+    """A line through values at even steps between `low` and `high`."""
+    step = WIDTH / max(len(values) - 1, 1)
+    places = [(i, round(i * step, 1)) for i, v in enumerate(values) if math.isfinite(v)]
+    points = [(labels[i] or i, x, _height(values[i], low, high), values[i]) for i, x in places]
     return {
-        "name": name,
+        "places": places,
         "points": points,
         "path": " ".join(f"{x},{y}" for _, x, y, _ in points),
         "low": low,
         "high": high,
-        "ticks": [(i, round(i * step, 1)) for i in range(0, len(values), every)],
+        "ticks": [(label, round(i * step, 1)) for i, label in enumerate(labels) if label],
         "first": values[0],
         "last": values[-1],
     }
+
+
+def _height(value: float, low: float, high: float) -> float:
+    return round((high - value) / (high - low) * HEIGHT, 1)
 
 
 def _range(values: list[float], unchanged: float) -> tuple[float, float]:

@@ -538,6 +538,7 @@ class Events:
             page.examples: {"choices": at.example_choices(lang)},
             page.presets: {"choices": at.preset_choices(lang)},
             page.sweep_kind: {"choices": at.sweep_choices(lang)},
+            page.sweep_texts: {"info": t("sweep.texts_info", lang)},
         }
         return (
             {

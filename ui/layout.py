@@ -140,6 +140,7 @@ class Layout:
                 "\n".join((self.first.text, self.first.other)),
                 lines=3,
                 label=t("sweep.texts", lang),
+                info=t("sweep.texts_info", lang),
                 elem_id="sweep-texts",
             )
             with gr.Row():

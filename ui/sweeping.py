@@ -47,8 +47,18 @@ class Swept:
 
     @property
     def measure(self) -> str:
-        """The KL divergence where the model answers something, else the relative change of its vectors."""
+        """The rise of the loss where right answers are given, the KL divergence where the model answers something, else the
+        relative change of its vectors."""
+        if "loss" in self.table:
+            return "loss"
         return "relative_l2" if self.table["kl"].isna().all() else "kl"
+
+    @property
+    def effect(self) -> pd.Series:
+        """`measure` of each row."""
+        if self.measure == "loss":
+            return self.table["loss"] - self.table["loss_baseline"]
+        return self.table[self.measure]
 
 
 def plans(kind: str, patient: Any) -> list[Plan]:
@@ -76,7 +86,8 @@ def lines(texts: str) -> list[str]:
 
 
 def sweep(pool: Pool, model: str, texts: str, kind: str) -> Iterator[Swept]:
-    """Sweeps text by text and yields the table so far after each; nothing is held open in between.
+    """Sweeps text by text and yields the table so far after each; nothing is held open in between. A line may have its right
+    answer, as "text => answer".
 
     Raises SweepRequestError, LoadError, NotAllowedError or TextError.
     """
@@ -84,19 +95,21 @@ def sweep(pool: Pool, model: str, texts: str, kind: str) -> Iterator[Swept]:
 
     from surgery import admit
     from surgery import sweep as run
+    from surgery.answers import judged
 
     if kind not in KINDS:
         raise SweepRequestError(
             f"There is no sweep {kind!r}: choose one of {', '.join(KINDS)}.",
             f"没有 {kind!r} 扫描：请选 {'、'.join(KINDS)}。",
         )
-    every = lines(texts)
+    every, right = judged(lines(texts))
     patient = pool.get(model)
     anatomy = admit(patient.model)
     wanted = plans(kind, patient)
     tables: list[pd.DataFrame] = []
     for number, text in enumerate(every):
-        tables.append(run(patient, text, wanted).assign(text=number))
+        truth = None if right is None else [right[number]]
+        tables.append(run(patient, text, wanted, truth=truth).assign(text=number))
         table = pd.concat(tables, ignore_index=True)
         yield Swept(kind, table, number + 1, len(every), anatomy.layers, anatomy.heads)
 

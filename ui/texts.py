@@ -110,6 +110,10 @@ TEXTS: dict[str, Words] = {
     "train.value": Words("value", "数值"),
     # The sweep
     "sweep.texts": Words("Texts, one a line", "文本，每行一个"),
+    "sweep.texts_info": Words(
+        "With right answers, the loss is measured: … [MASK] tired => are",
+        "若给出正确答案，则测量损失：… [MASK] tired => are",
+    ),
     "sweep.file": Words("or a text file, one text a line", "或文本文件，每行一个文本"),
     "sweep.unreadable": Words("This file is not text in UTF-8.", "该文件不是 UTF-8 文本。"),
     "sweep.kind": Words("What to vary", "改变什么"),
@@ -123,6 +127,10 @@ TEXTS: dict[str, Words] = {
         "KL divergence of the answers from the baseline's (nats), mean over the texts.",
         "答案相对基线的 KL 散度（nats），对文本取平均。",
     ),
+    "sweep.loss": Words(
+        "Rise of the loss (−ln of the right answer's probability, nats), mean over the texts; below 0 the answer got better.",
+        "损失的升高（正确答案概率的 −ln，nats），对文本取平均；小于 0 表示答案变好。",
+    ),
     "sweep.relative_l2": Words(
         "Relative L2 change of the last hidden states, mean over the texts.",
         "最后隐藏状态的相对 L2 变化，对文本取平均。",
@@ -133,6 +141,15 @@ TEXTS: dict[str, Words] = {
     "sweep.temperatures_help": Words("T = 1 is the unmodified model.", "T = 1 是未修改的模型。"),
     "sweep.layers_help": Words(
         "Each operation acts on all heads of one layer.", "每个操作作用于一层的所有头。"
+    ),
+    "sweep.curve": Words("Effect of the temperature", "温度的影响"),
+    "sweep.curve_help": Words(
+        "From sharp (left) to flat (right), the band is ± one standard deviation over the texts.",
+        "从尖锐（左）到平坦（右），色带为各文本间 ± 一个标准差。",
+    ),
+    "sweep.curve_heard": Words(
+        "Effect from {first} at the lowest to {last} at the highest temperature; numbers in the table.",
+        "影响从最低温度的 {first} 到最高温度的 {last}；数值见表格。",
     ),
     "sweep.effect": Words("effect", "影响"),
     "sweep.csv": Words("Download all numbers as CSV", "下载全部数据（CSV）"),

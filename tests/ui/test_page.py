@@ -319,6 +319,31 @@ def test_a_sweep_shows_every_head_opens_one_and_gives_its_numbers(open_page):
     page.page.locator(".problem [role=alert]").filter(has_text="one a line").wait_for()
 
 
+def test_a_temperature_curve_is_judged_by_right_answers(open_page):
+    page = open_page().ready()
+    page.after(lambda: page.pill("examples", "agree"))
+    page.tab("sweep")
+    asked = {
+        "today the dogs near the cat [MASK] tired": "are",
+        "today the cat near the dogs [MASK] tired": "is",
+    }
+    page.write("sweep-texts", "\n".join(f"{text} => {word}" for text, word in asked.items()))
+    page.pill("sweep-kind", "temperatures")
+    page.page.locator("#sweep-run").click()
+    page.page.wait_for_function("document.querySelector('#panel-sweep').innerText.includes('2 of 2')")
+    table = sg.sweep(
+        load("encoder"), list(asked), sg.grid(sg.Temperature, t=[8.0]), truth=list(asked.values())
+    )
+    rise = (table.loss - table.loss_baseline).mean()
+    shown = page.page.locator("#panel-sweep tbody td").last.inner_text().split()[0]
+    assert float(shown) == pytest.approx(rise, abs=6e-4) and rise > 0.1
+    assert page.page.locator("#panel-sweep svg circle").count() == 9
+    assert page.page.locator("#panel-sweep svg polygon").count() == 1
+    page.write("sweep-texts", "a [MASK] => b\nc")
+    page.page.locator("#sweep-run").click()
+    page.page.locator(".problem [role=alert]").filter(has_text="1 of 2").wait_for()
+
+
 @pytest.mark.parametrize("example, before, lang", [("agree", "are", "en"), ("who", "狗", "zh")])
 def test_an_example_brings_the_model_that_answers_it_and_surgery_changes_the_answer(
     open_page, example, before, lang

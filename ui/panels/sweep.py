@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from markupsafe import Markup
+
+from ui import charts
 from ui.markup import render
+from ui.numbers import number
 from ui.texts import t
 
 if TYPE_CHECKING:
@@ -14,11 +19,11 @@ def sweep(swept: Swept | None, lang: str) -> str:
     """A sweep as a shaded table, the mean over the texts with its spread, and all numbers as CSV."""
     if swept is None:
         return render("nothing", lang, key="sweep.none")
-    by_plan = swept.table.groupby("plan")[swept.measure]
+    by_plan = swept.effect.groupby(swept.table["plan"])
     cells = [_cell(value, spread) for value, spread in zip(by_plan.mean(), by_plan.std(ddof=0), strict=True)]
-    most = max((cell["value"] for cell in cells if cell["value"] is not None), default=0) or 1
-    for cell in cells:
-        cell["shade"] = 0 if cell["value"] is None else round(100 * cell["value"] / most)
+    most = max((cell["value"] for cell in cells if cell["value"] is not None), default=0)
+    for cell in cells:  # a loss may fall, too: that is not shaded
+        cell["shade"] = round(100 * max(cell["value"] or 0, 0) / most) if most > 0 else 0
     rows, columns = _table(swept, cells, lang)
     return render(
         "sweep",
@@ -29,8 +34,25 @@ def sweep(swept: Swept | None, lang: str) -> str:
         done=swept.done,
         of=swept.of,
         measure=t(f"sweep.{swept.measure}", lang),
+        curve=_curve(cells, lang) if swept.kind == "temperatures" else None,
         spread=swept.of > 1,
         csv="data:text/csv;charset=utf-8," + quote(swept.table.to_csv(index=False)),
+    )
+
+
+def _curve(cells: list[dict[str, Any]], lang: str) -> Markup:
+    from ui.sweeping import TEMPERATURES
+
+    values = [math.nan if cell["value"] is None else cell["value"] for cell in cells]
+    heard = t("sweep.curve_heard", lang, first=number(values[0], lang), last=number(values[-1], lang))
+    return charts.curve(
+        values,
+        [cell["spread"] for cell in cells],
+        [f"{value:g}" for value in TEMPERATURES],
+        lang,
+        title=t("sweep.curve", lang),
+        help=t("sweep.curve_help", lang),
+        heard=heard,
     )
 
 
