@@ -33,6 +33,7 @@ def curve(values: list[float], spreads: list[float], labels: list[str], lang: st
     """Values at even steps with their spread as a band: one line chart. words: title, help and heard."""
     low = min(0.0, *(v - s for v, s in zip(values, spreads, strict=True) if math.isfinite(v)))
     high = max(0.0, *(v + s for v, s in zip(values, spreads, strict=True) if math.isfinite(v))) or 1.0
+    low = low if -low > high / 100 else 0.0  # what is next to nothing is no end of an axis
     chart = _points(values, labels, low, high)
     edges = [(x, values[i] + side * spreads[i]) for side in (1, -1) for i, x in chart["places"][::side]]
     chart["band"] = " ".join(f"{x},{_height(v, low, high)}" for x, v in edges) if any(spreads) else ""

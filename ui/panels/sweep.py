@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from ui.sweeping import Swept
 
 
+FRACTIONS = {0.125: "⅛", 0.25: "¼", 0.5: "½"}  # short enough to stand side by side
+
+
 def sweep(swept: Swept | None, lang: str) -> str:
     """A sweep as a shaded table, the mean over the texts with its spread, and all numbers as CSV."""
     if swept is None:
@@ -48,7 +51,7 @@ def _curve(cells: list[dict[str, Any]], lang: str) -> Markup:
     return charts.curve(
         values,
         [cell["spread"] for cell in cells],
-        [f"{value:g}" for value in TEMPERATURES],
+        [FRACTIONS.get(value, f"{value:g}") for value in TEMPERATURES],
         lang,
         title=t("sweep.curve", lang),
         help=t("sweep.curve_help", lang),
