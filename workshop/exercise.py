@@ -123,6 +123,8 @@ class Evidence:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Words):
+        return value._asdict()
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -143,9 +145,8 @@ HINTS: dict[str, Words] = {
         "计划是空的：什么也没切，也就不会有变化。请加入一个操作。任务是：{task}",
     ),
     "idle": Words(
-        "Your plan ({plan}) changed nothing that is measured here: every number is the baseline's. Is it at the right stage, and on heads "
-        "that exist in this question?",
-        "您的计划（{plan}）没有改变这里测量的任何数值：全部与基线相同。它的阶段对吗？作用的层和头对吗？",
+        "With these parameters or this selection your plan ({plan}) cannot change anything, and it did not. Make it act.",
+        "在这样的参数或选择下，您的计划（{plan}）不可能改变任何东西，结果也确实没变。请让它起作用。",
     ),
     "spare": Words(
         "It shows, but not because of everything you cut: without “{step}” it shows as well. Leave that out, then you know the cause.",
@@ -163,7 +164,8 @@ class Exercise:
     quantities: what is measured. measured(patient, plan, lang, seed) is the exercise's own measurement and
     fault(plan, evidence) its own judgement; use `measure` and `check`. hints: what a fault is called and what is said
     of it. outcome(evidence) -> Outcome. explanation and further: templates over `before`, `after` (quantities), `fact`
-    and `known` (numbers of `measured.json`). solution: a plan that passes, for tests and teachers. ask: what a teacher may ask
+    and `known` (numbers of `measured.json`). solution: a plan that passes, for tests and teachers; solutions: others, by language, where one plan
+    does not fit both models (`solved(lang)` is the right one). ask: what a teacher may ask
     the class. each_needed: whether every step of a passing plan must be needed.
     """
 
@@ -184,6 +186,7 @@ class Exercise:
     further: Words
     solution: Plan
     ask: Words
+    solutions: Mapping[str, Plan] = field(default_factory=dict)
     further_plan: Plan | None = None
     minutes: int = 10
     each_needed: bool = True
@@ -191,6 +194,10 @@ class Exercise:
     def model(self, lang: str = "en") -> str:
         """The name of the model to load, for `models.load`."""
         return self.models[lang]
+
+    def solved(self, lang: str = "en") -> Plan:
+        """A plan that passes. For tests and teachers: do not show it before a learner has passed."""
+        return self.solutions.get(lang, self.solution)
 
     def measure(self, patient: Any, plan: Plan, lang: str = "en", seed: int = 0) -> Evidence:
         """Runs the model without and with the plan. seed: which examples are drawn, where any are.
@@ -226,7 +233,7 @@ class Exercise:
             return "empty", {}
         own = self._own_fault(plan, evidence)
         if own is not None:
-            return ("idle", {}) if _idle(evidence) else own
+            return ("idle", {}) if _neutral(plan) else own
         if evidence.spare:
             step = Plan(plan.steps[evidence.spare[0]])
             return "spare", {"step": Words(step.describe("en"), step.describe("zh"))}
@@ -271,19 +278,16 @@ class Exercise:
         return template.format(
             before=shown(evidence.baseline),
             after=shown(evidence.operated),
-            fact=evidence.facts,
+            fact={k: v.say(lang) if isinstance(v, Words) else v for k, v in evidence.facts.items()},
             known=known(),
             **own,
             **{k: v.say(lang) if isinstance(v, Words) else v for k, v in more.items()},
         )
 
 
-def _idle(evidence: Evidence) -> bool:
-    """Whether every quantity is the baseline's."""
-    return all(
-        evidence.operated[key] == value or (math.isnan(value) and math.isnan(evidence.operated[key]))
-        for key, value in evidence.baseline.items()
-    )
+def _neutral(plan: Plan) -> bool:
+    """Whether no step of a plan can change anything: neutral parameters, or a selection of nothing."""
+    return all(step.operation.neutral or not step.selection.boxes for step in plan)
 
 
 def stages(plan: Plan) -> set[str]:

@@ -2,6 +2,17 @@
 
 import importlib
 
-ORDER = ("order_lost",)
+ORDER = (
+    "order_lost",
+    "abc_cba",
+    "order_from_mask",
+    "beyond_trained",
+    "root_dk",
+    "saturation",
+    "temperature",
+    "padding",
+    "causal",
+    "local",
+)
 
 EXERCISES = tuple(importlib.import_module(f"{__name__}.{name}").EXERCISE for name in ORDER)
