@@ -13,6 +13,12 @@ ORDER = (
     "padding",
     "causal",
     "local",
+    "closed_row",
+    "dropouts",
+    "heads_off",
+    "not_explanation",
+    "collapse_sharp",
+    "collapse_flat",
 )
 
 EXERCISES = tuple(importlib.import_module(f"{__name__}.{name}").EXERCISE for name in ORDER)
