@@ -1,0 +1,165 @@
+"""Which heads are needed? Switch off as many as possible."""
+
+from bilingual import Words
+from models.tasks.sentences import reading
+from surgery import metrics, theatre
+from surgery.operations import AblateHead
+from surgery.plan import Plan
+from workshop import bench
+from workshop.exercise import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, uses
+
+PAIRS = 120
+KEEPS = 95.0
+AT_LEAST = 2
+
+
+def measured(patient, plan, lang, seed):
+    """Accuracy, how many heads give no output, and what each head alone costs."""
+    table = bench.examples(lang, seed, PAIRS)
+    inputs = reading(table.ids[:60])
+    real = inputs["attention_mask"].bool()
+    anatomy = theatre.admit(patient.model)
+    cells = [(layer, head) for layer in range(anatomy.layers) for head in range(anatomy.heads)]
+
+    def accuracy(plan):
+        return 100 * bench.ask(patient, table, lang, plan).mean
+
+    def run(plan):
+        found = bench.sites(patient, inputs, plan)
+        silent = bench.stacked(found, "output").abs().amax((1, 3, 4)) == 0  # (layer, head)
+        blocked = bench.stacked(found, "no_key").any(1).any(-1)
+        return {"off": float((silent & ~blocked).sum()), "accuracy": accuracy(plan)}
+
+    weights = bench.stacked(bench.sites(patient, inputs, Plan()), "weights")
+    entropy = bench.by_head(metrics.entropy(weights), real)
+    base = run(Plan())
+    cost = {
+        cell: base["accuracy"] - accuracy(Plan(AblateHead().at(layers=cell[0], heads=cell[1])))
+        for cell in cells
+    }
+    ranks = sorted(cells, key=lambda cell: float(entropy[cell]))
+    needed = max(cells, key=cost.get)
+    facts = {
+        "needed": f"L{needed[0]}.H{needed[1]}",
+        "cost": cost[needed],
+        "rank": ranks.index(needed) + 1,
+        "heads": len(cells),
+        "harmless": sum(value < 1.0 for value in cost.values()),
+        "sharpest": f"L{ranks[0][0]}.H{ranks[0][1]}",
+        "sharpest_cost": cost[ranks[0]],
+        "flattest": f"L{ranks[-1][0]}.H{ranks[-1][1]}",
+        "flattest_cost": cost[ranks[-1]],
+        "wanted": AT_LEAST,
+    }
+    return base, run(plan), facts
+
+
+def fault(plan: Plan, evidence: Evidence):
+    """At least AT_LEAST heads silent, at least KEEPS % right."""
+    after = evidence.operated
+    if not uses(plan, "ablate_head") and after["off"] == 0:
+        return "none_off"
+    if after["accuracy"] < KEEPS:
+        return "needed"
+    if after["off"] < AT_LEAST:
+        return "more"
+    return None if {step.operation.name for step in plan} == {"ablate_head"} else "others"
+
+
+def outcome(evidence: Evidence) -> Outcome:
+    """Where the head that costs most stands when heads are sorted by entropy; and what it costs."""
+    rank, heads = evidence.facts["rank"], evidence.facts["heads"]
+    return Outcome(
+        "sharpest" if rank == 1 else "flattest" if rank == heads else "between", evidence.facts["cost"]
+    )
+
+
+EXERCISE = Exercise(
+    name="heads-off",
+    title=Words("Which heads are needed?", "哪些头是必需的？"),
+    question=Words(
+        "The encoder has 2 layers of 4 heads. How many of the eight can be switched off, and can one tell from the pictures which?",
+        "这个编码器有 2 层、每层 4 个头。八个头里可以关掉多少个？从注意力图上看得出是哪些吗？",
+    ),
+    know=(
+        Words(
+            "Switching a head off sets its output to 0; the residual connection and the other heads go on.",
+            "关闭一个头，就是把它的输出置 0；残差连接和其他头照常工作。",
+        ),
+        Words(
+            "The entropy of a row says how spread its weights are: 0 is one key, ln n is n keys alike.",
+            "一行权重的熵表示它有多分散：0 表示只看一个键，ln n 表示平均看 n 个键。",
+        ),
+        Words(
+            "Low entropy makes a handsome picture; whether the model needs the head is another question, which only cutting answers.",
+            "熵低的头图案漂亮；但模型需不需要它是另一回事，只有切掉才知道。",
+        ),
+    ),
+    equation="output_h = 0        cost(h) = accuracy − accuracy without h",
+    models=bench.ENCODERS,
+    prediction=Prediction(
+        Words(
+            "Sort the eight heads by entropy. Where does the head stand that costs most when it is off?",
+            "把八个头按熵排序。关掉后损失最大的那个头排在哪里？",
+        ),
+        (
+            Choice("sharpest", Words("It is the sharpest (lowest entropy).", "最尖锐的（熵最低）。")),
+            Choice("between", Words("Somewhere between.", "在中间某处。")),
+            Choice("flattest", Words("It is the flattest (highest entropy).", "最平坦的（熵最高）。")),
+        ),
+        Number(
+            Words("How many points does it cost?", "它让正确率下降多少个百分点？"),
+            low=0,
+            high=100,
+            near=8,
+        ),
+    ),
+    task=Words(
+        "switch off at least two heads, as many as you can, and keep at least 95 % of the answers right.",
+        "关掉至少两个头（越多越好），同时保持至少 95 % 的答案正确。",
+    ),
+    quantities=(
+        Quantity("off", Words("heads without output", "没有输出的头"), digits=0),
+        Quantity("accuracy", Words("questions answered right", "答对的问题"), Words(" %", " %"), digits=1),
+    ),
+    measured=measured,
+    fault=fault,
+    hints={
+        "none_off": Words(
+            "All eight heads still bring something. To learn whether a head is needed, take its output away.",
+            "八个头都还有输出。要知道一个头是否必需，请拿走它的输出。",
+        ),
+        "needed": Words(
+            "{after[off]} heads off leave {after[accuracy]}: among them is one that is needed. Try them one by one; {fact[harmless]} of the {fact[heads]} cost less than a point alone.",
+            "关掉 {after[off]} 个头后剩 {after[accuracy]}：其中有必需的头。请逐个试；{fact[heads]} 个头里有 {fact[harmless]} 个单独关掉时损失不到 1 个百分点。",
+        ),
+        "more": Words(
+            "{after[accuracy]} with {after[off]} head off: go on, one is not enough to speak of.",
+            "关掉 {after[off]} 个头后仍有 {after[accuracy]}：继续，只关一个说明不了什么。",
+        ),
+        "others": Words(
+            "Heads are off, but the plan does something else as well. Leave only what switches heads off.",
+            "头确实关掉了，但计划还做了别的。请只保留关闭头的操作。",
+        ),
+    },
+    outcome=outcome,
+    explanation=Words(
+        "{after[off]} of {fact[heads]} heads off, {after[accuracy]} right. The head that the model needs most is {fact[needed]}: without it {fact[cost]:.0f} points are gone. By entropy it is number {fact[rank]} of {fact[heads]}. The sharpest, {fact[sharpest]}, costs {fact[sharpest_cost]:.0f}; the flattest, {fact[flattest]}, "
+        "{fact[flattest_cost]:.0f}; {fact[harmless]} heads cost less than one point each. Over the heads of 3 retrained encoders the rank correlation of entropy and cost is {known[entropy_cost]} (−1 would be: the sharper, the more needed). A picture shows where a head looks, not whether anybody listens. "
+        "And the number of heads is the task's affair: where eight neighbours must be fetched, one head gets {known[fetch_1]} % right, four {known[fetch_4]} %, eight {known[fetch_8]} %.",
+        "{fact[heads]} 个头关掉了 {after[off]} 个，正确率 {after[accuracy]}。模型最需要的是 {fact[needed]}：没有它就下降 {fact[cost]:.0f} 个百分点；按熵从低到高它排第 {fact[rank]}（共 {fact[heads]} 个）。最尖锐的 {fact[sharpest]} 损失 {fact[sharpest_cost]:.0f}，最平坦的 {fact[flattest]} 损失 {fact[flattest_cost]:.0f}；"
+        "有 {fact[harmless]} 个头各自损失不到 1 个百分点。在 3 个重新训练的编码器的所有头上，熵与损失的秩相关为 {known[entropy_cost]}（−1 才表示越尖锐越必需）。注意力图显示一个头看哪里，并不显示有没有人听它的。需要多少个头由任务决定：当必须取来八个邻居时，一个头的正确率为 {known[fetch_1]} %，四个头 {known[fetch_4]} %，八个头 {known[fetch_8]} %。",
+    ),
+    further=Words(
+        "Replace the most needed head by uniform attention instead of switching it off: is it what it brings, or where it looks?",
+        "对最必需的头，用均匀注意力代替关闭：重要的是它带来的内容，还是它看的地方？",
+    ),
+    solution=Plan(AblateHead().at("L0.H2+L1.H0")),
+    ask=Words(
+        "Two heads cost nothing alone and much together. What does that tell you?",
+        "两个头单独关掉都没有损失，一起关掉却损失很大。这说明什么？",
+    ),
+    solutions={"zh": Plan(AblateHead().at("L1.H0,2"))},
+    minutes=12,
+    each_needed=False,
+)
