@@ -21,6 +21,11 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--public", action="store_true", help="for strangers: only the models on offer (default on a Space)"
     )
+    parser.add_argument(
+        "--teacher",
+        action="store_true",
+        help="count the workshop's predictions, for an address printed at the start",
+    )
     return parser
 
 
@@ -28,12 +33,16 @@ def main() -> None:
     """Serves the page; the model loads in the background."""
     args = arguments().parse_args()
     from ui.app import build, serve
+    from ui.lessons import Classroom
     from ui.pool import Pool
 
     on_a_space = bool(os.environ.get("SPACE_ID"))
     pool = Pool(args.model, device=args.device, public=args.public or on_a_space)
-    demo = build(pool)
+    room = Classroom() if args.teacher else None
+    demo = build(pool, room)
     pool.warm()
+    if room is not None:
+        print(f"* Teacher's view: add ?teacher={room.key} to the address below.", flush=True)
     serve(demo, server_name="0.0.0.0" if on_a_space else "127.0.0.1", server_port=args.port, share=args.share)
 
 

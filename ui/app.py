@@ -16,6 +16,7 @@ from ui import steps as steps_
 from ui.component import static_text
 from ui.events import MODEL, PRIVATE, Events
 from ui.layout import Layout
+from ui.lessons import Classroom
 from ui.link import Setting
 from ui.pool import Pool
 
@@ -34,14 +35,15 @@ AN_HOUR = 3600
 VISITORS = 100  # whose results are remembered at a time
 
 
-def build(pool: Pool) -> gr.Blocks:
-    """The page over the models of `pool`."""
+def build(pool: Pool, room: Classroom | None = None) -> gr.Blocks:
+    """The page over the models of `pool`. room: where the predictions of the workshop are counted, for a teacher."""
     with gr.Blocks(
         title="Attention surgery", fill_width=True, analytics_enabled=False, delete_cache=(AN_HOUR, AN_HOUR)
     ) as demo:
-        page = Layout(pool)
-        events = Events(page, pool)
-        demo.load(events.on_load, None, events.everything, **MODEL, **PRIVATE, show_progress="hidden")
+        page = Layout(pool, teaching=room is not None)
+        events = Events(page, pool, room)
+        filled = [*events.everything, *events.lessons.outputs, *([page.clock] if room else [])]
+        demo.load(events.on_load, page.progress, filled, **MODEL, **PRIVATE, show_progress="hidden")
         demo.load(
             events.on_ready,
             page.lang,

@@ -22,6 +22,8 @@ from ui.fields import StepFields
 from ui.headgrid import HeadGrid, grid_value, grid_words
 from ui.heatmap import AttentionView, attention_words
 from ui.layout import Layout
+from ui.lesson_events import LessonEvents
+from ui.lessons import Classroom
 from ui.link import Setting, known_view
 from ui.operating import Operated
 from ui.pool import Pool
@@ -38,7 +40,7 @@ PLACES = {"TextError": "text", "LoadError": "model", "NotAllowedError": "model",
 class Events:
     """The handlers of one page and their wiring."""
 
-    def __init__(self, page: Layout, pool: Pool):
+    def __init__(self, page: Layout, pool: Pool, room: Classroom | None = None):
         self.page, self.pool = page, pool
         self.ask = {
             page.lang, page.text, page.other, page.model, page.pad_to, page.literal, page.steps, page.selected,
@@ -52,6 +54,7 @@ class Events:
             *page.results, page.held, page.token, *page.problems.values(), page.badge, page.stale, page.model, page.more,
         }  # fmt: skip
         self.training = TrainingEvents(page)
+        self.lessons = LessonEvents(self, room)
         self._wire()
 
     # --- from the page to a setting and back ------------------------------------------------------------
@@ -387,6 +390,7 @@ class Events:
         page, lang, setting = self.page, asked[self.page.lang], self.settled(asked)
         return merged(
             self.labels(lang, asked[page.swept], asked[page.trained]),
+            self.lessons.labels(lang, asked[page.exercise], asked[page.progress], asked[page.report]),
             {
                 page.model: gr.update(info=self.pool.about(setting.model, lang)),
                 **{box: at.problem("") for box in (*page.problems.values(), page.problem_sweep)},
@@ -410,11 +414,11 @@ class Events:
         words = {page.heat: AttentionView(words=attention_words(lang)), page.badge: badge}
         return words | {page.panels[name]: html[name] for name in present.PANELS}
 
-    def on_load(self, request: gr.Request):
+    def on_load(self, progress: Any, request: gr.Request):
         query = dict(request.query_params)
         lang = language(query.get("lang"), request.headers.get("accept-language", ""))
         page, first = self.page, dataclasses.replace(default.setting(), model=self.pool.default)
-        updates: dict = {page.lang: gr.update(value=lang)}
+        updates: dict = {page.lang: gr.update(value=lang), **self.lessons.on_load(query, progress, lang)}
         if query.get("s"):
             try:
                 setting = Setting.from_token(query["s"])
@@ -543,6 +547,7 @@ class Events:
         return (
             {
                 page.title: at.title(lang),
+                page.mode: gr.update(choices=at.mode_choices(lang)),
                 page.running: at.running(lang),
                 page.sweep_file: gr.update(label=t("sweep.file", lang)),
                 page.sweep: panels.sweep(swept, lang),
@@ -580,7 +585,9 @@ class Events:
         self._wire_plan()
         self._wire_view()
         self._wire_sweep()
-        page.lang.input(self.on_lang, {*ask, page.swept, page.trained}, self.everything, **QUICK)
+        self.lessons.wire()
+        remembered = {page.swept, page.trained, page.exercise, page.progress, page.report}
+        page.lang.input(self.on_lang, {*ask, *remembered}, [*self.everything, *self.lessons.outputs], **QUICK)
 
     def _run(self, name: str, triggers: Any, handler: Any, inputs: Any, outputs: Any) -> Any:
         """Wires what may take long: the page says that it runs, from the click on until it is done."""

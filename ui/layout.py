@@ -4,7 +4,7 @@ from typing import Any
 
 import gradio as gr
 
-from ui import default, panels, presets, sweeping, training
+from ui import default, lessons, panels, presets, sweeping, training
 from ui.controls import OperationForm
 from ui.headgrid import HeadGrid, grid_value
 from ui.heatmap import AttentionView
@@ -21,12 +21,21 @@ TABS = ("outputs", "heads", "layers", "receipt", "pipeline", "code")
 class Layout:
     """The components of the page, by name."""
 
-    def __init__(self, pool: Pool, lang: str = "en"):
+    def __init__(self, pool: Pool, lang: str = "en", *, teaching: bool = False):
         first, stored = default.setting(), default.stored()
         self.first, self.stored, self.pool = first, stored, pool
         with gr.Row(elem_id="top"):
             with gr.Column(scale=5, min_width=240):
                 self.title = gr.Markdown(title(lang), elem_id="title")
+            with gr.Column(scale=2, min_width=200):
+                self.mode = gr.Radio(
+                    mode_choices(lang),
+                    value="playground",
+                    label=t("lesson.mode", lang),
+                    elem_id="mode",
+                    show_label=False,
+                    container=False,
+                )
             with gr.Column(scale=2, min_width=200):
                 self.lang = gr.Radio(
                     LANGUAGE_CHOICES,
@@ -36,6 +45,7 @@ class Layout:
                     show_label=False,
                     container=False,
                 )
+        self._workshop(lang, teaching)
         with gr.Row(elem_id="main", equal_height=False):
             with gr.Column(scale=4, min_width=320, elem_id="left"):
                 with gr.Column(elem_id="ask", min_width=0):
@@ -51,6 +61,27 @@ class Layout:
         self.trained = gr.State(None, time_to_live=KEPT)  # the last ui.training.Trained of this visitor
         self.swept = gr.State(None, time_to_live=KEPT)  # the last ui.sweeping.Swept of this visitor
         self.token = gr.Textbox(visible="hidden", elem_id="token")
+
+    def _workshop(self, lang: str, teaching: bool) -> None:
+        self.progress = gr.BrowserState({}, storage_key=lessons.STORAGE, secret=lessons.STORAGE)
+        self.exercise = gr.State(0)
+        self.report = gr.State(None, time_to_live=KEPT)  # the last workshop.Report of this visitor
+        self.clock = gr.Timer(5, active=False) if teaching else None
+        self.classroom = Panel("", elem_id="classroom", visible=False)
+        with gr.Row(elem_id="workshop", visible=False, equal_height=False) as self.workshop:
+            with gr.Column(scale=4, min_width=320, elem_id="lessons-column"):
+                self.lessons = Panel("", elem_id="lessons")
+            with gr.Column(scale=8, min_width=320, elem_id="lesson-column"):
+                self.lesson = Panel("", elem_id="lesson")
+                self.choice = gr.Radio([], label="", elem_id="choice")
+                self.number = gr.Number(None, label="", visible=False, elem_id="number")
+                self.commit = gr.Button(t("lesson.commit", lang), variant="primary", elem_id="commit")
+                self.task = Panel("", elem_id="task")
+                self.check = gr.Button(
+                    t("lesson.check", lang), variant="primary", visible=False, elem_id="check"
+                )
+                self.problem_lesson = gr.HTML(elem_classes="problem", elem_id="problem-lesson", visible=False)
+                self.graded = Panel("", elem_id="graded")
 
     def _ask(self, lang: str) -> None:
         first = self.first
@@ -209,6 +240,10 @@ def text_info(lang: str) -> str:
 
 def example_choices(lang: str) -> list[tuple[str, str]]:
     return [(label.say(lang), name) for name, (label, *_) in presets.EXAMPLES.items()]
+
+
+def mode_choices(lang: str) -> list[tuple[str, str]]:
+    return [(t(f"lesson.mode_{name}", lang), name) for name in ("playground", "workshop")]
 
 
 def train_choices(lang: str) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from ui.panels.code import code
 from ui.panels.heads import heads
 from ui.panels.layers import layers
+from ui.panels.lesson import classroom, graded, lesson, lessons, task
 from ui.panels.outputs import outputs
 from ui.panels.pipeline import pipeline
 from ui.panels.plan import plan
@@ -11,4 +12,7 @@ from ui.panels.sweep import sweep
 from ui.panels.train import train
 from ui.panels.verdict import verdict
 
-__all__ = ["code", "heads", "layers", "outputs", "pipeline", "plan", "receipt", "sweep", "train", "verdict"]
+__all__ = [
+    "classroom", "code", "graded", "heads", "layers", "lesson", "lessons", "outputs", "pipeline", "plan", "receipt", "sweep",
+    "task", "train", "verdict",
+]  # fmt: skip

@@ -1,0 +1,185 @@
+"""What happens on the Workshop page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+
+import workshop
+from bilingual import SurgeryError
+from ui import layout as at
+from ui import lessons, panels, presets
+from ui import steps as steps_
+from ui.lessons import Progress
+from ui.link import Setting
+from ui.texts import t
+from workshop import Report
+
+if TYPE_CHECKING:
+    from ui.events import Events
+
+QUICK = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
+
+
+class LessonEvents:
+    """The handlers of the Workshop page and their wiring. Plans are made with the page's own editor."""
+
+    def __init__(self, events: Events, room: lessons.Classroom | None):
+        self.events, self.page, self.room = events, events.page, room
+
+    @property
+    def outputs(self) -> list[Any]:
+        page = self.page
+        return [
+            page.mode, page.workshop, page.exercise, page.progress, page.report, page.lessons, page.lesson, page.choice,
+            page.number, page.commit, page.task, page.check, page.graded, page.problem_lesson, page.classroom,
+        ]  # fmt: skip
+
+    def wire(self) -> None:
+        page, events = self.page, self.events
+        asked = {*events.ask, page.mode, page.exercise, page.progress}
+        everything = list({*events.everything, *self.outputs})
+        events._run("lesson", page.mode.input, self.on_mode, asked, everything)
+        events._run("lesson", page.lessons.action, self.on_action, asked, everything)
+        events._run("lesson", page.graded.action, self.on_action, asked, everything)
+        events._run("lesson", page.check.click, self.on_check, asked, self.outputs)
+        page.commit.click(
+            self.on_commit,
+            {page.lang, page.exercise, page.progress, page.choice, page.number},
+            self.outputs,
+            **QUICK,
+        )
+        if self.room is not None:
+            page.clock.tick(
+                lambda lang: panels.classroom(self.room, lang), page.lang, page.classroom, **QUICK
+            )
+
+    # --- what is shown ----------------------------------------------------------------------------------
+
+    def open(self, number: int, progress: Progress, lang: str, report: Report | None = None) -> dict:
+        """One exercise, as far as the learner is."""
+        page, one = self.page, workshop.exercise(number)
+        done = progress.of(one)
+        ask, new = one.prediction, done.choice is None
+        said = (
+            {}
+            if ask.number is None
+            else {
+                "label": ask.number.label.say(lang)
+                + (f" ({ask.number.unit.say(lang).strip()})" if ask.number.unit.en else ""),
+                "info": t("lesson.range", lang, low=f"{ask.number.low:g}", high=f"{ask.number.high:g}"),
+            }
+        )
+        return {
+            page.exercise: number,
+            page.progress: progress.to_dict(),
+            page.report: report,
+            page.lessons: panels.lessons(progress, number, lang),
+            page.lesson: panels.lesson(number, lang),
+            page.choice: gr.update(
+                choices=[(c.words.say(lang), c.key) for c in ask.choices],
+                value=done.choice,
+                label=ask.question.say(lang),
+                interactive=new,
+            ),
+            page.number: gr.update(
+                visible=ask.number is not None, value=done.number, interactive=new, **said
+            ),
+            page.commit: gr.update(value=t("lesson.commit", lang), visible=new),
+            page.task: panels.task(number, done, lang),
+            page.check: gr.update(value=t("lesson.check", lang), visible=not new),
+            page.graded: "" if report is None else panels.graded(report, done, lang),
+            page.problem_lesson: at.problem(""),
+        }
+
+    def patient(self, number: int, asked: dict, steps: list) -> dict:
+        """The exercise's model with a text that it reads, under the given steps."""
+        lang, model = asked[self.page.lang], workshop.exercise(number).model(asked[self.page.lang])
+        example = next((e for e in presets.EXAMPLES.values() if e.model == model), None)
+        same = example is None or asked[self.page.model] == model
+        setting = Setting(
+            text=asked[self.page.text] if same else example.text,
+            other=asked[self.page.other] if same else example.other,
+            model=model,
+            steps=steps,
+        )
+        return self.events.restore(setting, lang, self.events.shown_setting(asked).model)
+
+    def labels(self, lang: str, number: int = 0, progress: Any = None, report: Report | None = None) -> dict:
+        """The Workshop page in another language."""
+        return self.open(number, Progress.read(progress), lang, report) if number else {}
+
+    # --- handlers ---------------------------------------------------------------------------------------
+
+    def on_load(self, query: dict, progress: Any, lang: str) -> dict:
+        """`?workshop=3` opens an exercise; `?teacher=KEY` shows what the class has predicted."""
+        page, updates = self.page, {}
+        teacher = self.room is not None and query.get("teacher") == self.room.key
+        if teacher:
+            updates |= {
+                page.classroom: gr.update(visible=True, value=panels.classroom(self.room, lang)),
+                page.clock: gr.Timer(active=True),
+            }
+        if "workshop" in query or teacher:
+            try:
+                number = workshop.exercises().index(workshop.exercise(query.get("workshop") or 1)) + 1
+            except SurgeryError:
+                number = 1
+            updates |= self.open(number, Progress.read(progress), lang)
+            updates |= {page.mode: gr.update(value="workshop"), page.workshop: gr.update(visible=True)}
+        return updates
+
+    def on_mode(self, asked: dict):
+        page = self.page
+        on = asked[page.mode] == "workshop"
+        updates = {page.workshop: gr.update(visible=on)}
+        if on and not asked[page.exercise]:
+            updates |= self._opened(1, asked)
+        return updates
+
+    def on_action(self, asked: dict, event: gr.EventData):
+        data = event._data if isinstance(event._data, dict) else {}
+        number, do = asked[self.page.exercise] or 1, data.get("do")
+        if do == "further":
+            plan = workshop.exercise(number).further_plan
+            return self.patient(number, asked, steps_.from_plan(plan)) if plan is not None else {}
+        wanted = data.get("number")
+        if do != "exercise" or type(wanted) is not int or not 1 <= wanted <= len(workshop.exercises()):
+            return {}
+        return self._opened(wanted, asked)
+
+    def _opened(self, number: int, asked: dict) -> dict:
+        progress = Progress.read(asked[self.page.progress])
+        return self.patient(number, asked, []) | self.open(number, progress, asked[self.page.lang])
+
+    def on_commit(self, asked: dict, request: gr.Request):
+        page, lang = self.page, asked[self.page.lang]
+        number, progress = asked[page.exercise], Progress.read(asked[page.progress])
+        one = workshop.exercise(number or 1)
+        new = progress.of(one).choice is None
+        try:
+            done = lessons.commit(progress, one, asked[page.choice], asked[page.number])
+        except SurgeryError as error:
+            return {page.problem_lesson: at.problem(error.say(lang))}
+        if new and self.room is not None:
+            self.room.predicted(request.session_hash, one, done)
+        return self.open(number or 1, progress, lang)
+
+    def on_check(self, asked: dict, request: gr.Request):
+        page, lang = self.page, asked[self.page.lang]
+        number, progress = asked[page.exercise], Progress.read(asked[page.progress])
+        one = workshop.exercise(number or 1)
+        done = progress.of(one)
+        if done.choice is None:
+            return {page.problem_lesson: at.problem(t("lesson.first", lang))}
+        try:
+            plan = steps_.to_plan(self.events.read(asked))
+            report = workshop.check(one, plan, self.events.pool.get(one.model(lang)), lang)
+        except SurgeryError as error:
+            return {page.problem_lesson: at.problem(error.say(lang))}
+        done.tries = min(done.tries + 1, lessons.MOST_TRIES)
+        done.passed = done.passed or report.passed
+        if self.room is not None:
+            self.room.graded(request.session_hash, report)
+        return self.open(number or 1, progress, lang, report)
