@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+import functools
 import json
 import tempfile
 from pathlib import Path
@@ -591,10 +592,9 @@ class Events:
 
     def _run(self, name: str, triggers: Any, handler: Any, inputs: Any, outputs: Any) -> Any:
         """Wires what may take long: the page says that it runs, from the click on until it is done."""
-        triggers = triggers if isinstance(triggers, list) else [triggers]
-        gr.on(triggers, None, None, None, js=script("start", NAME=name), **PRIVATE)
-        done = gr.on(
-            triggers,
+        on = functools.partial(gr.on, triggers) if isinstance(triggers, list) else triggers
+        on(None, None, None, js=script("start", NAME=name), **PRIVATE)
+        done = on(
             handler,
             inputs,
             list(outputs),

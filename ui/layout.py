@@ -64,7 +64,8 @@ class Layout:
 
     def _workshop(self, lang: str, teaching: bool) -> None:
         self.progress = gr.BrowserState({}, storage_key=lessons.STORAGE, secret=lessons.STORAGE)
-        self.exercise = gr.State(0)
+        self.exercise = gr.State(0)  # its number, 0 before one is opened
+        self.place = gr.Textbox(visible="hidden", elem_id="place")  # what the address says of it
         self.report = gr.State(None, time_to_live=KEPT)  # the last workshop.Report of this visitor
         self.clock = gr.Timer(5, active=False) if teaching else None
         self.classroom = Panel("", elem_id="classroom", visible=False)

@@ -11,13 +11,14 @@ from bilingual import SurgeryError
 from ui import layout as at
 from ui import lessons, panels, presets
 from ui import steps as steps_
+from ui.component import static_text
 from ui.lessons import Progress
 from ui.link import Setting
 from ui.texts import t
-from workshop import Report
 
 if TYPE_CHECKING:
     from ui.events import Events
+    from workshop import Report
 
 QUICK = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
 
@@ -32,7 +33,7 @@ class LessonEvents:
     def outputs(self) -> list[Any]:
         page = self.page
         return [
-            page.mode, page.workshop, page.exercise, page.progress, page.report, page.lessons, page.lesson, page.choice,
+            page.mode, page.workshop, page.exercise, page.place, page.progress, page.report, page.lessons, page.lesson, page.choice,
             page.number, page.commit, page.task, page.check, page.graded, page.problem_lesson, page.classroom,
         ]  # fmt: skip
 
@@ -50,6 +51,7 @@ class LessonEvents:
             self.outputs,
             **QUICK,
         )
+        page.place.change(None, page.place, None, js=static_text("on_place.js"), api_visibility="private")
         if self.room is not None:
             page.clock.tick(
                 lambda lang: panels.classroom(self.room, lang), page.lang, page.classroom, **QUICK
@@ -73,6 +75,7 @@ class LessonEvents:
         )
         return {
             page.exercise: number,
+            page.place: str(number),
             page.progress: progress.to_dict(),
             page.report: report,
             page.lessons: panels.lessons(progress, number, lang),
@@ -123,7 +126,7 @@ class LessonEvents:
             }
         if "workshop" in query or teacher:
             try:
-                number = workshop.exercises().index(workshop.exercise(query.get("workshop") or 1)) + 1
+                number = workshop.EXERCISES.index(workshop.exercise(query.get("workshop") or 1)) + 1
             except SurgeryError:
                 number = 1
             updates |= self.open(number, Progress.read(progress), lang)
@@ -133,10 +136,11 @@ class LessonEvents:
     def on_mode(self, asked: dict):
         page = self.page
         on = asked[page.mode] == "workshop"
-        updates = {page.workshop: gr.update(visible=on)}
-        if on and not asked[page.exercise]:
-            updates |= self._opened(1, asked)
-        return updates
+        updates = {
+            page.workshop: gr.update(visible=on),
+            page.place: str(asked[page.exercise] or 1) if on else "",
+        }
+        return updates | (self._opened(1, asked) if on and not asked[page.exercise] else {})
 
     def on_action(self, asked: dict, event: gr.EventData):
         data = event._data if isinstance(event._data, dict) else {}
@@ -145,7 +149,7 @@ class LessonEvents:
             plan = workshop.exercise(number).further_plan
             return self.patient(number, asked, steps_.from_plan(plan)) if plan is not None else {}
         wanted = data.get("number")
-        if do != "exercise" or type(wanted) is not int or not 1 <= wanted <= len(workshop.exercises()):
+        if do != "exercise" or type(wanted) is not int or not 1 <= wanted <= len(workshop.EXERCISES):
             return {}
         return self._opened(wanted, asked)
 

@@ -8,11 +8,13 @@ import statistics
 import threading
 from collections import Counter, OrderedDict
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import workshop
 from bilingual import SurgeryError
-from workshop import Exercise, Report
+
+if TYPE_CHECKING:
+    from workshop import Exercise, Report
 
 STORAGE = "attention-surgery-workshop"  # the key of the browser's storage
 LEARNERS = 1000  # of one class, counted at most
@@ -42,7 +44,7 @@ class Progress:
     @classmethod
     def read(cls, stored: Any) -> Progress:
         """What a browser has kept, as far as it makes sense: anybody may write there."""
-        known = {one.name: one for one in workshop.exercises()}
+        known = {one.name: one for one in workshop.EXERCISES}
         stored = stored if isinstance(stored, dict) else {}
         return cls({name: _read(known[name], said) for name, said in stored.items() if name in known})
 
@@ -109,7 +111,7 @@ class Classroom:
     def predicted(self, visitor: str, one: Exercise, done: Done) -> None:
         """Counts a committed prediction."""
         with self._lock:
-            if len(self._seen) < LEARNERS * len(workshop.exercises()):
+            if len(self._seen) < LEARNERS * len(workshop.EXERCISES):
                 self._seen.setdefault((visitor, one.name), (done.choice, done.number))
 
     def graded(self, visitor: str, report: Report) -> None:
@@ -124,7 +126,7 @@ class Classroom:
         with self._lock:
             seen, passed = dict(self._seen), set(self._passed)
         found = []
-        for one in workshop.exercises():
+        for one in workshop.EXERCISES:
             said = [answer for (_, name), answer in seen.items() if name == one.name]
             if said:
                 numbers = sorted(number for _, number in said if number is not None)

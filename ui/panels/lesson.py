@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import workshop
 from ui.lessons import Classroom, Done, Progress
 from ui.markup import render
-from workshop import Exercise, Report
-from workshop.grading import fared
+
+if TYPE_CHECKING:
+    from workshop import Exercise, Report
 
 
 def lessons(progress: Progress, chosen: int, lang: str) -> str:
     """The exercises in teaching order, each with how far the learner is, and everything to take away."""
     rows = []
-    for number, one in enumerate(workshop.exercises(), 1):
+    for number, one in enumerate(workshop.EXERCISES, 1):
         done = progress.done.get(one.name, Done())
         state = "passed" if done.passed else "predicted" if done.choice else "new"
         rows.append(
@@ -50,7 +51,13 @@ def lesson(number: int, lang: str) -> str:
 def task(number: int, done: Done, lang: str) -> str:
     """What to achieve, and the prediction it is measured against; before one is committed, that it comes first."""
     one = workshop.exercise(number)
-    return render("task", lang, task=one.task.say(lang) if done.choice else None, said=_said(one, done, lang))
+    return render(
+        "task", lang, task=_sentence(one.task.say(lang)) if done.choice else None, said=_said(one, done, lang)
+    )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _said(one: Exercise, done: Done, lang: str) -> list[str]:
@@ -65,8 +72,10 @@ def _said(one: Exercise, done: Done, lang: str) -> list[str]:
 
 def graded(report: Report, done: Done, lang: str) -> str:
     """What the learner's plan showed, and the hint or the explanation."""
+    from workshop.grading import fared
+
     one = report.exercise
-    number = workshop.exercises().index(one) + 1
+    number = workshop.EXERCISES.index(one) + 1
     return render(
         "graded",
         lang,
@@ -77,7 +86,7 @@ def graded(report: Report, done: Done, lang: str) -> str:
         fared=fared(report, lang, done.choice, done.number) if report.passed else [],
         further=report.further.say(lang) if report.further else None,
         further_plan=report.passed and one.further_plan is not None,
-        next=number + 1 if report.passed and number < len(workshop.exercises()) else None,
+        next=number + 1 if report.passed and number < len(workshop.EXERCISES) else None,
     )
 
 
@@ -102,7 +111,7 @@ def _counted(counted: Any, lang: str) -> dict[str, Any]:
         return f"{value:.{number.digits}f}{number.unit.say(lang)}"
 
     return {
-        "number": workshop.exercises().index(one) + 1,
+        "number": workshop.EXERCISES.index(one) + 1,
         "title": one.title.say(lang),
         "question": one.prediction.question.say(lang),
         "bars": bars,

@@ -5,7 +5,7 @@ from surgery import metrics
 from surgery.operations import CausalMask, RemovePositions
 from surgery.plan import Plan
 from workshop import bench
-from workshop.exercise import Choice, Evidence, Exercise, Outcome, Prediction, Quantity, stages
+from workshop.parts import Choice, Evidence, Exercise, Outcome, Prediction, Quantity, stages
 
 TRIPLES = 8
 ROUNDING = 1e-5

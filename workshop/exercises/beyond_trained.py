@@ -12,7 +12,7 @@ from surgery import theatre
 from surgery.operations import ShiftPositions
 from surgery.plan import Plan
 from workshop import bench
-from workshop.exercise import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages
+from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages
 
 ROWS, LETTERS, WARM = 48, 24, 4  # the first letters are hard to guess wherever they stand
 STEP_BACK = 8

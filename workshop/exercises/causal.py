@@ -6,7 +6,7 @@ from models.tasks.sentences import reading
 from surgery.operations import CausalMask
 from surgery.plan import Plan
 from workshop import bench
-from workshop.exercise import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages, uses
+from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages, uses
 
 PAIRS = 100
 KINDS = {

@@ -10,7 +10,7 @@ from surgery import theatre
 from surgery.operations import CausalMask, HideSelf
 from surgery.plan import Plan
 from workshop import bench
-from workshop.exercise import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages, uses
+from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages, uses
 
 PAIRS = 8
 FILL = -1e9

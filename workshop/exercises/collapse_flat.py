@@ -8,7 +8,7 @@ from models.tasks.sentences import reading
 from surgery.operations import SamePosition, UniformAttention
 from surgery.plan import Plan
 from workshop import bench
-from workshop.exercise import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages
+from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages
 
 PAIRS = 40
 SAME = 0.999

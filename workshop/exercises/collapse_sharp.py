@@ -7,7 +7,7 @@ from models.tasks.sentences import reading
 from surgery.operations import DropScaling, Temperature
 from surgery.plan import Plan
 from workshop import bench
-from workshop.exercise import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages
+from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages
 
 PAIRS = 60
 ONE_HOT = 0.95

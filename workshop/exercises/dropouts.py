@@ -7,7 +7,7 @@ from models.tasks.sentences import reading
 from surgery.operations import KeyDropout, ScoreDropout, WeightDropout
 from surgery.plan import Plan
 from workshop import bench
-from workshop.exercise import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, uses
+from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, uses
 
 PAIRS = 12
 SEEDS = 3

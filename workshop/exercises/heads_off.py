@@ -6,7 +6,7 @@ from surgery import metrics, theatre
 from surgery.operations import AblateHead
 from surgery.plan import Plan
 from workshop import bench
-from workshop.exercise import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, uses
+from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, uses
 
 PAIRS = 120
 KEEPS = 95.0

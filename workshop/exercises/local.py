@@ -9,7 +9,7 @@ from models.tasks.sentences import reading
 from surgery.operations import LocalMask
 from surgery.plan import Plan
 from workshop import bench
-from workshop.exercise import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages, uses
+from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages, uses
 
 PAIRS = 240
 KEEPS = 98.0

@@ -11,7 +11,7 @@ from surgery import theatre
 from surgery.operations import AblateHead
 from surgery.plan import Plan
 from workshop import bench
-from workshop.exercise import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity
+from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity
 
 PAIRS = 60
 LOOKS = 50.0  # per cent of the [MASK]'s weight

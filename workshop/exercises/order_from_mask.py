@@ -7,7 +7,7 @@ from surgery.answers import pool
 from surgery.operations import CausalMask, LocalMask, RemovePositions
 from surgery.plan import Plan
 from workshop import bench
-from workshop.exercise import Choice, Evidence, Exercise, Outcome, Prediction, Quantity, stages
+from workshop.parts import Choice, Evidence, Exercise, Outcome, Prediction, Quantity, stages
 
 ROUNDING = 1e-5
 SEEN = 1e-3  # a distance that no rounding makes

@@ -5,7 +5,7 @@ from surgery import metrics
 from surgery.operations import RemovePositions, SamePosition
 from surgery.plan import Plan
 from workshop import bench
-from workshop.exercise import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages, uses
+from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages, uses
 
 PAIRS = 8
 ROUNDING = 1e-5  # float32, through six layers

@@ -7,7 +7,7 @@ from models.tasks.sentences import reading
 from surgery.operations import IgnorePaddingMask
 from surgery.plan import Plan
 from workshop import bench
-from workshop.exercise import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity
+from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity
 
 PAIRS = 60
 LITTLE, MUCH = 24, 64  # tokens after padding

@@ -8,7 +8,7 @@ from surgery import theatre
 from surgery.operations import DropScaling, Temperature
 from surgery.plan import Plan
 from workshop import bench
-from workshop.exercise import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages
+from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages
 
 PAIRS = 60
 WIDTHS = (4, 16, 64, 256)

@@ -9,7 +9,7 @@ from surgery.capture import Keep
 from surgery.operations import Temperature
 from surgery.plan import Plan
 from workshop import bench
-from workshop.exercise import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, uses
+from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, uses
 
 PAIRS = 60
 ASKED = 60  # questions whose gradients are taken

@@ -7,7 +7,7 @@ from models.tasks.sentences import reading
 from surgery.operations import Temperature, UniformAttention
 from surgery.plan import Plan
 from workshop import bench
-from workshop.exercise import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages
+from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages
 
 PAIRS = 80
 BROKEN, RIGHT = 70.0, 90.0
