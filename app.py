@@ -27,11 +27,15 @@ def arguments() -> argparse.ArgumentParser:
 def main() -> None:
     """Serves the page; the model loads in the background."""
     args = arguments().parse_args()
+    from bilingual import SurgeryError
     from ui.app import build, serve
     from ui.pool import Pool
 
     on_a_space = bool(os.environ.get("SPACE_ID"))
-    pool = Pool(args.model, device=args.device, public=args.public or on_a_space)
+    try:
+        pool = Pool(args.model, device=args.device, public=args.public or on_a_space)
+    except SurgeryError as error:
+        raise SystemExit(str(error)) from None
     demo = build(pool)
     pool.warm()
     serve(demo, server_name="0.0.0.0" if on_a_space else "127.0.0.1", server_port=args.port, share=args.share)
