@@ -32,12 +32,16 @@ def arguments() -> argparse.ArgumentParser:
 def main() -> None:
     """Serves the page; the model loads in the background."""
     args = arguments().parse_args()
+    from bilingual import SurgeryError
     from ui.app import build, serve
     from ui.lessons import Classroom
     from ui.pool import Pool
 
     on_a_space = bool(os.environ.get("SPACE_ID"))
-    pool = Pool(args.model, device=args.device, public=args.public or on_a_space)
+    try:
+        pool = Pool(args.model, device=args.device, public=args.public or on_a_space)
+    except SurgeryError as error:
+        raise SystemExit(str(error)) from None
     room = Classroom() if args.teacher else None
     demo = build(pool, room)
     pool.warm()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from surgery.answers import TruthError
     from surgery.comparison import Comparison, NotCapturedError, Run
     from surgery.flow import CaptureError, compare
+    from surgery.generation import WritingError, Written, generate
     from surgery.reading import TextError
     from surgery.sweeps import SweepError, head_importance, sweep, sweep_stream
     from surgery.theatre import ScopeError, admit, operate, refusals, support
@@ -37,6 +38,9 @@ _LATER = {
     "Run": "comparison",
     "CaptureError": "flow",
     "compare": "flow",
+    "WritingError": "generation",
+    "Written": "generation",
+    "generate": "generation",
     "TextError": "reading",
     "SweepError": "sweeps",
     "every_head": "variants",
@@ -85,11 +89,14 @@ __all__ = [
     "TruthError",
     "UnsupportedError",
     "Words",
+    "WritingError",
+    "Written",
     "admit",
     "compare",
     "every_head",
     "every_layer",
     "every_pair",
+    "generate",
     "grid",
     "head_importance",
     "operate",

@@ -8,6 +8,7 @@ from typing import Any
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # before gradio is imported
 
 import gradio as gr
+from starlette.middleware import Middleware
 
 from bilingual import LANGUAGES, SurgeryError
 from surgery.plan import Plan
@@ -15,6 +16,8 @@ from ui import operating, sweeping
 from ui import steps as steps_
 from ui.component import static_text
 from ui.events import MODEL, PRIVATE, Events
+from ui.gate import Gate
+from ui.guard import Guarded, Refused, explained
 from ui.layout import Layout
 from ui.lessons import Classroom
 from ui.link import Setting
@@ -30,18 +33,19 @@ SANS = [
     "sans-serif",
 ]
 MONO = ["ui-monospace", "SF Mono", "Menlo", "Consolas", "monospace"]
+ENDPOINTS = ("operate", "sweep", "models")
 BACK_JS = "() => { window.addEventListener('popstate', () => location.reload()); }"
-AN_HOUR = 3600
-VISITORS = 100  # whose results are remembered at a time
 
 
 def build(pool: Pool, room: Classroom | None = None) -> gr.Blocks:
     """The page over the models of `pool`. room: where the predictions of the workshop are counted, for a teacher."""
-    with gr.Blocks(
-        title="Attention surgery", fill_width=True, analytics_enabled=False, delete_cache=(AN_HOUR, AN_HOUR)
+    kept = pool.limits.seconds_kept
+    with Guarded(
+        title="Attention surgery", fill_width=True, analytics_enabled=False, delete_cache=(kept, kept)
     ) as demo:
         page = Layout(pool, teaching=room is not None)
         events = Events(page, pool, room)
+        demo.unload(events.on_leave)
         filled = [*events.everything, *events.lessons.outputs, *([page.clock] if room else [])]
         demo.load(events.on_load, page.progress, filled, **MODEL, **PRIVATE, show_progress="hidden")
         demo.load(
@@ -55,6 +59,10 @@ def build(pool: Pool, room: Classroom | None = None) -> gr.Blocks:
         gr.api(_operate_api(pool), api_name="operate", **MODEL)
         gr.api(_sweep_api(pool), api_name="sweep", **MODEL)
         gr.api(_models_api(pool), api_name="models")
+    for event in demo.fns.values():
+        if event.concurrency_id == MODEL["concurrency_id"]:
+            event.concurrency_limit = pool.limits.runs_at_once
+    demo.limits, demo.endpoints = pool.limits, ENDPOINTS
     return demo
 
 
@@ -121,14 +129,16 @@ def _models_api(pool: Pool) -> Any:
 
 @contextmanager
 def _in_words(lang: Any) -> Iterator[None]:
-    """Turns what was refused on purpose into an error that reaches the caller, in the language asked for."""
+    """Turns whatever goes wrong into a sentence that reaches the caller, in the language asked for."""
     if not isinstance(lang, str) or lang not in LANGUAGES:
         listed = ", ".join(LANGUAGES)
-        raise gr.Error(f"lang = {lang!r:.60} is not known: give one of {listed}.", print_exception=False)
+        raise Refused(f"lang = {lang!r:.60} is not known: give one of {listed}.")
     try:
         yield
     except SurgeryError as error:
-        raise gr.Error(error.say(lang), print_exception=False) from error
+        raise Refused(error.say(lang)) from error
+    except Exception as error:
+        raise Refused(explained(error).say(lang)) from error
 
 
 def theme() -> gr.themes.Base:
@@ -144,16 +154,22 @@ def theme() -> gr.themes.Base:
     )
 
 
-def serve(demo: gr.Blocks, **options: Any) -> Any:
+def serve(demo: Guarded, **options: Any) -> Any:
     """Launches the page; `options` are those of `gr.Blocks.launch`."""
-    demo.queue(max_size=64)
+    limits = demo.limits
+    demo.queue(max_size=limits.queue)
+    gate = Middleware(Gate, limits=limits, demo=demo)
     return demo.launch(
+        app_kwargs={"middleware": [gate], "docs_url": None, "redoc_url": None, "openapi_url": None},
+        max_file_size=limits.file_bytes,
+        enable_monitoring=False,
+        show_error=False,
         theme=theme(),
         css=static_text("app.css"),
         js=BACK_JS,
         footer_links=[],
         run_history=False,
         ssr_mode=False,
-        state_session_capacity=VISITORS,
+        state_session_capacity=limits.sessions,
         **options,
     )

@@ -6,7 +6,6 @@
 import dataclasses
 import functools
 import json
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from ui.lesson_events import LessonEvents
 from ui.lessons import Classroom
 from ui.link import Setting, known_view
 from ui.operating import Operated
+from ui.outbox import ExportError, Outbox
 from ui.pool import Pool
 from ui.texts import t
 from ui.training_events import TrainingEvents
@@ -42,7 +42,7 @@ class Events:
     """The handlers of one page and their wiring."""
 
     def __init__(self, page: Layout, pool: Pool, room: Classroom | None = None):
-        self.page, self.pool = page, pool
+        self.page, self.pool, self.limits = page, pool, pool.limits
         self.ask = {
             page.lang, page.text, page.other, page.model, page.pad_to, page.literal, page.steps, page.selected,
             page.view, page.held, page.token, page.form.fields,
@@ -56,6 +56,8 @@ class Events:
         }  # fmt: skip
         self.training = TrainingEvents(page)
         self.lessons = LessonEvents(self, room)
+        root = Path(page.files.GRADIO_CACHE) / "outbox"  # Gradio serves what lies here as it is
+        self.outbox = Outbox(root, self.limits.sessions, self.limits.seconds_kept)
         self._wire()
 
     # --- from the page to a setting and back ------------------------------------------------------------
@@ -113,7 +115,11 @@ class Events:
 
     def most_tokens(self, model: str) -> int:
         """How many tokens the page reads with a model; with a small one until it is loaded."""
-        return operating.most_tokens(self.pool.get(model)) if self.pool.ready(model) else operating.TOKENS
+        return (
+            operating.most_tokens(self.pool.get(model), self.limits)
+            if self.pool.ready(model)
+            else self.limits.tokens
+        )
 
     def refused(self, model: str) -> dict[str, Any]:
         """Why some operations cannot act on a loaded model."""
@@ -232,6 +238,7 @@ class Events:
         without_model = setting.model and not self.pool.ready(setting.model)
         is_pad = isinstance(error, operating.PadError)
         place = "model" if without_model and not is_pad else PLACES.get(type(error).__name__, "plan")
+        place = getattr(error, "place", None) or place
         updates = {
             box: at.problem(error.say(lang) if name == place else "") for name, box in page.problems.items()
         }
@@ -468,31 +475,27 @@ class Events:
         chosen = gr.update(value=self.pool.default, info=self.pool.about(self.pool.default, lang))
         return {page.badge: said, page.model: chosen if self.pool.problem else gr.update()}
 
-    def on_files(self, asked: dict):
-        """Writes everything about the result shown into files, which Gradio copies before they are deleted here."""
-        from surgery import figures
-        from ui.report import report
-
+    def on_files(self, asked: dict, request: gr.Request):
+        """Writes everything about the result shown into files, in a folder of this visitor's own."""
         page, lang, view = self.page, asked[self.page.lang], asked[self.page.view]
         setting = self.shown_setting(asked)
         try:
             done = self.shown(asked) or operating.operate(self.pool, setting)
+            files = self.outbox.fill(
+                str(request.session_hash), lambda folder: _write(folder, done, view, lang)
+            )
+        except ExportError as error:
+            return {
+                page.files: gr.update(value=None, visible=False),
+                page.copied: at.problem(error.say(lang)),
+            }
         except SurgeryError as error:
-            yield self.refuse(error, setting, lang, setting.model)
-            return
-        comparison = done.comparison
-        with tempfile.TemporaryDirectory(prefix="surgery-") as name:
-            folder = Path(name)
-            layer, head = view.get("layer"), view.get("head")
-            if layer is None or head is None:
-                layer, head = comparison.top_head
-            figure = figures.heatmap(comparison, layer, head, lang)
-            for ending in ("png", "svg"):
-                figures.write(figure, folder / f"heatmap_L{layer}_H{head}.{ending}")
-            (folder / "report.html").write_text(report(comparison, lang, **done.options), encoding="utf-8")
-            comparison.save(folder, lang)
-            files = [str(path) for path in sorted(folder.iterdir())]
-            yield {page.files: gr.update(value=files, visible=True)}
+            return self.refuse(error, setting, lang, setting.model)
+        return {page.files: gr.update(value=list(map(str, files)), visible=True)}
+
+    def on_leave(self, request: gr.Request):
+        """Nothing of a visitor who left stays in the outbox."""
+        self.outbox.drop(str(request.session_hash))
 
     # --- sweeping ---------------------------------------------------------------------------------------
 
@@ -516,8 +519,13 @@ class Events:
             text = Path(path).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError):
             return {page.problem_sweep: at.problem(t("sweep.unreadable", lang))}
+        finally:
+            Path(path).unlink(missing_ok=True)  # an upload, of which only the texts are needed
         try:
-            return {page.sweep_texts: "\n".join(sweeping.lines(text)), page.problem_sweep: at.problem("")}
+            return {
+                page.sweep_texts: "\n".join(sweeping.lines(text, self.limits)),
+                page.problem_sweep: at.problem(""),
+            }
         except SurgeryError as error:
             return {page.problem_sweep: at.problem(error.say(lang))}
 
@@ -578,7 +586,7 @@ class Events:
             ),
             self._run("model", page.model.input, self.refusing(self.on_model), ask, edited),
             self._run("reset", page.reset.click, self.on_reset, ask, self.everything),
-            self._run("files", page.make.click, self.on_files, ask, [page.files, *self.run_outputs]),
+            self._run("files", page.make.click, self.on_files, ask, [page.files, page.copied, *self.run_outputs]),
         ]  # fmt: skip
         page.cancel.click(None, None, None, js=script("stop", NAME=None), cancels=runs, **PRIVATE)
         page.cancel.click(self.on_cancel, ask, [page.presets, page.examples, page.model], **QUICK)
@@ -653,6 +661,22 @@ class Events:
         page.sweep_file.upload(
             self.on_sweep_file, [page.sweep_file, page.lang], [page.sweep_texts, page.problem_sweep], **QUICK
         )
+
+
+def _write(folder: Path, done: Operated, view: dict[str, Any], lang: str) -> None:
+    """Everything about a result, as files."""
+    from surgery import figures
+    from ui.report import report
+
+    comparison = done.comparison
+    layer, head = view.get("layer"), view.get("head")
+    if layer is None or head is None:
+        layer, head = comparison.top_head
+    figure = figures.heatmap(comparison, layer, head, lang)
+    for ending in ("png", "svg"):
+        figures.write(figure, folder / f"heatmap_L{layer}_H{head}.{ending}")
+    (folder / "report.html").write_text(report(comparison, lang, **done.options), encoding="utf-8")
+    comparison.save(folder, lang)
 
 
 def script(name: str, **values: Any) -> str:

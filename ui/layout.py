@@ -14,7 +14,6 @@ from ui.present import PANELS
 from ui.texts import t
 
 LANGUAGE_CHOICES = [("English", "en"), ("中文", "zh")]
-KEPT = 3600  # seconds that the server remembers a visitor's result
 TABS = ("outputs", "heads", "layers", "receipt", "pipeline", "code")
 
 
@@ -54,12 +53,13 @@ class Layout:
             with gr.Column(scale=8, min_width=320, elem_id="right"):
                 self._answer(lang)
         # the last ui.operating.Operated of this visitor; `token` spells it, should it be gone
-        self.held = gr.State(None, time_to_live=KEPT)
+        kept = pool.limits.seconds_kept
+        self.held = gr.State(None, time_to_live=kept)
         self.steps = gr.State(first.steps)
         self.selected = gr.State(0)
         self.view = gr.State({})
-        self.trained = gr.State(None, time_to_live=KEPT)  # the last ui.training.Trained of this visitor
-        self.swept = gr.State(None, time_to_live=KEPT)  # the last ui.sweeping.Swept of this visitor
+        self.trained = gr.State(None, time_to_live=kept)  # the last ui.training.Trained of this visitor
+        self.swept = gr.State(None, time_to_live=kept)  # the last ui.sweeping.Swept of this visitor
         self.token = gr.Textbox(visible="hidden", elem_id="token")
 
     def _workshop(self, lang: str, teaching: bool) -> None:

@@ -1,16 +1,15 @@
 """What the button and the API do: the same function, from plain values to a comparison."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from bilingual import SurgeryError
+from bilingual import SurgeryError, Words
 from ui import steps as steps_
+from ui.limits import Limits
 from ui.link import Setting
 from ui.pool import Pool
-
-CELLS = 1_500_000  # attention weights sent to the browser at most; sets how many tokens are read
-TOKENS = 128
 
 
 class PadError(SurgeryError):
@@ -39,35 +38,46 @@ class Operated:
 def operate(pool: Pool, setting: Setting) -> Operated:
     """Loads the model if need be, runs the plan, measures.
 
-    Raises LoadError, NotAllowedError, TextError, PadError, OperationError, SelectionError or UnsupportedError.
+    Raises LimitError, LoadError, NotAllowedError, TextError, PadError, OperationError, SelectionError or UnsupportedError.
     """
     from surgery import compare
 
+    check_size(pool.limits, (setting.text, setting.other), len(setting.steps))
     patient = pool.get(setting.model)
     plan = steps_.to_plan(setting.steps)
-    limit = most_tokens(patient)
+    limit = most_tokens(patient, pool.limits)
     readings = _readings(patient, setting, limit)
     if setting.pad_to:
         check_pad(setting.pad_to, limit, max(len(reading.ids) for reading in readings))
     cut = limit < patient.max_tokens and any(reading.total > limit for reading in readings)
     done = Operated(None, setting, limit if cut else None)
-    comparison = compare(patient, setting.text, plan, **done.options | {"max_tokens": limit})
+    with pool.turn:
+        comparison = compare(patient, setting.text, plan, **done.options | {"max_tokens": limit})
     return Operated(comparison, setting, done.max_tokens)
 
 
-def most_tokens(patient: Any) -> int:
+def check_size(limits: Limits, texts: Iterable[str], steps: int) -> None:
+    """Raises LimitError for a text or a plan that is too long."""
+    for text in texts:
+        limits.check("text_characters", len(text), Words("characters in a text", "文本的字符数"), "text")
+    limits.check("plan_steps", steps, Words("operations in a plan", "计划的操作数"), "plan")
+
+
+def most_tokens(patient: Any, limits: Limits) -> int:
     """How many tokens of a text this page reads with a model."""
     from surgery import admit
+    from surgery.reading import SHORTEST
 
     anatomy = admit(patient.model)
-    return min(TOKENS, patient.max_tokens, math.isqrt(CELLS // (anatomy.layers * anatomy.heads)))
+    room = math.isqrt(limits.map_cells // (anatomy.layers * anatomy.heads))
+    return max(SHORTEST, min(limits.tokens, patient.max_tokens, room))
 
 
 def check_pad(pad_to: Any, most: int, least: int = 1) -> int:
     """The number of tokens to pad to, 0 for none. Raises PadError naming the range."""
     if type(pad_to) is int and (pad_to == 0 or least <= pad_to <= most):
         return pad_to
-    value = "" if pad_to is None else f" {pad_to}"
+    value = "" if pad_to is None else f" {pad_to!r:.60}"
     raise PadError(
         f"Padding to{value or ' nothing'} is not possible here: give 0 (no padding) or a whole number from {least} to {most}.",
         f"此处无法填充到{value or '空值'}：请给 0（不填充）或 {least} 到 {most} 之间的整数。",
@@ -80,7 +90,8 @@ def tokens(pool: Pool, setting: Setting) -> int | None:
         return None
     try:
         patient = pool.get(setting.model)
-        readings = _readings(patient, setting, most_tokens(patient))
+        check_size(pool.limits, (setting.text, setting.other), 0)
+        readings = _readings(patient, setting, most_tokens(patient, pool.limits))
     except SurgeryError:
         return None
     return max(setting.pad_to, *(len(reading.ids) for reading in readings))

@@ -1,14 +1,17 @@
 """The models that this server holds: loaded once, shared by all visitors, a few at a time."""
 
+import logging
 import threading
 from collections import OrderedDict
 from concurrent.futures import Future
 from typing import Any
 
 from bilingual import SurgeryError, Words
+from ui.limits import Limits
 
-MOST = 2  # models alive at a time
+log = logging.getLogger(__name__)
 FALLBACK = "minilm"
+NAME = Words("characters in the name of a model", "模型名的字符数")
 TWO_TEXTS = ("translator",)  # reads one text and writes another; a comparison shows one
 
 
@@ -19,17 +22,28 @@ class NotAllowedError(SurgeryError):
 class Pool:
     """Loaded models by name, least recently used out first; a model in use lives on with whoever uses it.
 
-    default: the model to start with. device, dtype: as for `models.load`. public: only `allowed` names are loaded.
+    default: the model to start with. device: as for `models.load`. public: only `allowed` names are loaded, and nothing of
+    this computer is told. limits: of this server; by default those of the environment.
     """
 
-    def __init__(self, default: str = FALLBACK, *, device: str = "auto", public: bool = False):
+    def __init__(
+        self,
+        default: str = FALLBACK,
+        *,
+        device: str = "auto",
+        public: bool = False,
+        limits: Limits | None = None,
+    ):
         from models import available
 
         self.default, self.device, self.public = default, device, public
+        self.limits = Limits.of(public) if limits is None else limits
+        self.turn = threading.BoundedSemaphore(self.limits.runs_at_once)  # to be held while a model runs
         self.allowed = tuple(name for name in dict.fromkeys((default, *available())) if name not in TWO_TEXTS)
         self.problem: Words | None = None  # why the default is not the model that was asked for
         self._futures: OrderedDict[str, Future] = OrderedDict()
         self._lock = threading.Lock()
+        self._loading = threading.Lock()  # one at a time, however many are asked for
 
     def warm(self) -> None:
         """Loads the default model in the background; falls back to minilm if it cannot be had."""
@@ -38,24 +52,41 @@ class Pool:
     def _warm(self) -> None:
         error = self._future(self.default).exception()
         if isinstance(error, SurgeryError) and self.default != FALLBACK:
-            self.problem = error.words
+            self.problem = self._told(self.default, error).words
             self.default = FALLBACK
             self._future(FALLBACK)
 
     def ready(self, name: str) -> bool:
         """Whether `get(name)` would answer at once."""
-        future = self._futures.get(name)
-        return future is not None and future.done()
+        future = self._futures.get(name) if isinstance(name, str) else None
+        return future is not None and future.done() and future.exception() is None
 
     def get(self, name: str) -> Any:
-        """The loaded model, loading it if need be. Raises LoadError or NotAllowedError."""
+        """The loaded model, loading it if need be. Raises LimitError, LoadError or NotAllowedError."""
+        if isinstance(name, str):
+            self.limits.check("name_characters", len(name), NAME, "model")
         if not isinstance(name, str) or (self.public and name not in self.allowed):
             listed = ", ".join(self.allowed)
             raise NotAllowedError(
                 f"This server offers {listed}; not {str(name)[:60]!r}. Run the app yourself to load any model.",
                 f"本服务器提供 {listed}，不提供 {str(name)[:60]!r}。在自己的电脑上运行本应用即可加载任何模型。",
             )
-        return self._future(name).result()
+        try:
+            return self._future(name).result()
+        except SurgeryError as error:
+            if not self.public:
+                raise
+            raise self._told(name, error) from error
+
+    def _told(self, name: str, error: SurgeryError) -> SurgeryError:
+        """What a visitor is told of a model that cannot be loaded: to strangers nothing that names our folders."""
+        if not self.public:
+            return error
+        log.warning("%s: %s", name, error)
+        return NotAllowedError(
+            f"{name} cannot be loaded on this server at present. Choose another model, or try again later.",
+            f"本服务器目前无法加载 {name}。请选择其他模型，或稍后再试。",
+        )
 
     def _future(self, name: str) -> Future:
         with self._lock:
@@ -73,7 +104,8 @@ class Pool:
             from models import load
             from surgery import admit
 
-            patient = load(name, device=self.device)
+            with self._loading:
+                patient = load(name, device=self.device)
             admit(patient.model)  # a model that surgery cannot reach is refused here, before it is shown
         except BaseException as error:
             future.set_exception(error)
@@ -84,7 +116,7 @@ class Pool:
             return
         future.set_result(patient)
         with self._lock:
-            while len(self._futures) > MOST:
+            while len(self._futures) > self.limits.models:
                 self._futures.popitem(last=False)
 
     def about(self, name: str, lang: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,8 @@ import surgery.operations as ops
 from bilingual import SurgeryError, Words
 from surgery.operation import Operation
 from surgery.plan import Plan
+from ui import operating
+from ui.limits import Limits
 from ui.pool import Pool
 
 if TYPE_CHECKING:
@@ -26,8 +29,6 @@ BY_LAYER: tuple[Operation, ...] = (
     ops.LocalMask(1),
     ops.IdentityAttention(),
 )
-MOST_TEXTS = 50
-MOST_PLANS = 512
 
 
 class SweepRequestError(SurgeryError):
@@ -72,16 +73,13 @@ def plans(kind: str, patient: Any) -> list[Plan]:
     return [Plan(op.at(layers=layer)) for op in BY_LAYER for layer in range(admit(patient.model).layers)]
 
 
-def lines(texts: str) -> list[str]:
-    """The texts of a box, one a line. Raises SweepRequestError for none or too many."""
+def lines(texts: str, limits: Limits) -> list[str]:
+    """The texts of a box, one a line. Raises SweepRequestError for none, LimitError for too many or too long ones."""
     found = [line.strip() for line in texts.splitlines() if line.strip()]
     if not found:
         raise SweepRequestError("Write at least one text, one a line.", "请至少写一个文本，每行一个。")
-    if len(found) > MOST_TEXTS:
-        raise SweepRequestError(
-            f"{len(found)} texts are too many: at most {MOST_TEXTS}, one a line.",
-            f"{len(found)} 个文本太多：最多 {MOST_TEXTS} 个，每行一个。",
-        )
+    limits.check("sweep_texts", len(found), Words("texts in a sweep", "扫描的文本数"))
+    operating.check_size(limits, found, 0)
     return found
 
 
@@ -89,7 +87,7 @@ def sweep(pool: Pool, model: str, texts: str, kind: str) -> Iterator[Swept]:
     """Sweeps text by text and yields the table so far after each; nothing is held open in between. A line may have its right
     answer, as "text => answer".
 
-    Raises SweepRequestError, LoadError, NotAllowedError or TextError.
+    Raises SweepRequestError, LimitError, LoadError, NotAllowedError or TextError.
     """
     import pandas as pd
 
@@ -102,35 +100,58 @@ def sweep(pool: Pool, model: str, texts: str, kind: str) -> Iterator[Swept]:
             f"There is no sweep {kind!r}: choose one of {', '.join(KINDS)}.",
             f"没有 {kind!r} 扫描：请选 {'、'.join(KINDS)}。",
         )
-    every, right = judged(lines(texts))
-    patient = pool.get(model)
+    every, right = judged(lines(texts, pool.limits))
+    patient = _reader(pool, model)
     anatomy = admit(patient.model)
     wanted = plans(kind, patient)
+    _check_plans(pool.limits, len(wanted))
     tables: list[pd.DataFrame] = []
     for number, text in enumerate(every):
         truth = None if right is None else [right[number]]
-        tables.append(run(patient, text, wanted, truth=truth).assign(text=number))
+        with pool.turn:
+            found = run(patient, text, wanted, truth=truth)
+        tables.append(found.assign(text=number))
         table = pd.concat(tables, ignore_index=True)
         yield Swept(kind, table, number + 1, len(every), anatomy.layers, anatomy.heads)
 
 
-def sweep_plans(pool: Pool, model: str, texts: list, given: list, seeds: int) -> list[dict[str, Any]]:
-    """What the API gives: one record per (text, plan). Raises SweepRequestError and what a sweep raises."""
+def sweep_plans(pool: Pool, model: str, texts: Any, given: Any, seeds: Any) -> list[dict[str, Any]]:
+    """What the API gives: one record per (text, plan). Raises SweepRequestError, LimitError and what a sweep raises."""
     from surgery import sweep as run
 
-    good = isinstance(texts, list) and isinstance(given, list) and isinstance(seeds, int)
-    if (
-        not good
-        or not 1 <= seeds <= 20
-        or not 1 <= len(texts) <= MOST_TEXTS
-        or not 1 <= len(given) * seeds <= MOST_PLANS
-    ):
-        raise SweepRequestError(
-            f"A sweep takes 1-{MOST_TEXTS} texts, 1-20 seeds and plans × seeds up to {MOST_PLANS}.",
-            f"一次扫描可用 1-{MOST_TEXTS} 个文本、1-20 个种子，计划数 × 种子数最多 {MOST_PLANS}。",
-        )
-    table = run(pool.get(model), texts, [Plan.from_dict(plan) for plan in given], seeds=seeds)
+    _check_kinds(texts, given, seeds)
+    limits = pool.limits
+    limits.check("sweep_seeds", seeds, Words("seeds in a sweep", "扫描的种子数"))
+    limits.check("sweep_texts", len(texts), Words("texts in a sweep", "扫描的文本数"))
+    operating.check_size(limits, texts, 0)
+    _check_plans(limits, len(given) * seeds)
+    plans = [Plan.from_dict(plan) for plan in given]
+    for plan in plans:
+        operating.check_size(limits, (), len(plan))
+    with pool.turn:
+        table = run(_reader(pool, model), texts, plans, seeds=seeds)
     return table.astype(object).where(table.notna(), None).to_dict("records")
+
+
+def _check_kinds(texts: Any, given: Any, seeds: Any) -> None:
+    """Raises SweepRequestError for what is no list of texts, no list of plans, or no number of seeds."""
+    right = isinstance(texts, list) and texts and all(isinstance(text, str) for text in texts)
+    right = right and isinstance(given, list) and given and all(isinstance(plan, dict) for plan in given)
+    if not right or type(seeds) is not int or seeds < 1:
+        raise SweepRequestError(
+            "A sweep takes a list of texts, a list of plans (objects, as for /operate) and a whole number of seeds from 1.",
+            "扫描需要文本列表、计划列表（对象，格式同 /operate）和不小于 1 的整数种子数。",
+        )
+
+
+def _check_plans(limits: Limits, count: int) -> None:
+    limits.check("sweep_plans", count, Words("plans in a sweep (times seeds)", "扫描的计划数（乘以种子数）"))
+
+
+def _reader(pool: Pool, model: str) -> Any:
+    """The model, reading no more of a text than a sweep may."""
+    patient = pool.get(model)
+    return dataclasses.replace(patient, max_tokens=min(patient.max_tokens, pool.limits.sweep_tokens))
 
 
 TITLES: dict[str, Words] = {

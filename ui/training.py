@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bilingual import SurgeryError, Words
 from surgery.plan import Plan
+from ui.limits import OWN, Limits
 from ui.texts import t
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ TASKS: dict[str, Words] = {
     "first": Words("which word came first: positions", "哪个词在前：需要位置"),
     "characters": Words("write letter by letter: a causal mask", "逐字母书写：需要因果掩码"),
 }
-MOST_STEPS = 2000
 LOOKS = 40  # how often the page is told, and attention captured, in one run
 
 
@@ -56,7 +56,7 @@ class Trained:
         return self.losses[-1][0] if self.losses else 0
 
 
-def train(task: str, seed: Any, steps: Any, plan: Plan) -> Iterator[Trained]:
+def train(task: str, seed: Any, steps: Any, plan: Plan, limits: Limits = OWN) -> Iterator[Trained]:
     """Trains a fresh model of its own and yields what is known after every few steps; the last is the end of the run.
 
     Raises TrainRequestError, and what the plan's operations raise on this model.
@@ -65,7 +65,7 @@ def train(task: str, seed: Any, steps: Any, plan: Plan) -> Iterator[Trained]:
     from models.training import Training, shorter
     from surgery.steps import EachStep
 
-    _check(task, seed, steps)
+    _check(task, seed, steps, limits)
     job = named(task)
     often = max(1, int(steps) // LOOKS)
     run = Training(
@@ -93,18 +93,18 @@ def train(task: str, seed: Any, steps: Any, plan: Plan) -> Iterator[Trained]:
             yield known
 
 
-def _check(task: str, seed: Any, steps: Any) -> None:
-    if task not in TASKS:
+def _check(task: Any, seed: Any, steps: Any, limits: Limits) -> None:
+    if not isinstance(task, str) or task not in TASKS:
         raise TrainRequestError(
-            f"This page does not train {task!r}: choose one of {', '.join(TASKS)}.",
-            f"本页不训练 {task!r}：请选 {'、'.join(TASKS)}。",
+            f"This page does not train {task!r:.60}: choose one of {', '.join(TASKS)}.",
+            f"本页不训练 {task!r:.60}：请选 {'、'.join(TASKS)}。",
         )
-    for name, value, low, high in (("steps", steps, 1, MOST_STEPS), ("seed", seed, 0, 2**31 - 1)):
-        whole = isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()
+    for name, value, low, high in (("steps", steps, 1, limits.train_steps), ("seed", seed, 0, 2**31 - 1)):
+        whole = isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0
         if not whole or not low <= value <= high:
             raise TrainRequestError(
-                f"{name} = {value!r} is not possible: give a whole number from {low} to {high}.",
-                f"{name} = {value!r} 不可用：请给 {low} 到 {high} 之间的整数。",
+                f"{name} = {value!r:.60} is not possible: give a whole number from {low} to {high}.",
+                f"{name} = {value!r:.60} 不可用：请给 {low} 到 {high} 之间的整数。",
             )
 
 

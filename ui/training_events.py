@@ -9,7 +9,7 @@ import gradio as gr
 from bilingual import SurgeryError
 from surgery.plan import Plan
 from ui import layout as at
-from ui import panels, training
+from ui import operating, panels, training
 from ui import steps as steps_
 from ui.heatmap import AttentionView
 from ui.texts import t
@@ -50,7 +50,8 @@ class TrainingEvents:
         page = self.page
         try:
             plan = steps_.to_plan(edited) if operated else Plan()
-            for known in training.train(task, seed, steps, plan):
+            operating.check_size(page.pool.limits, (), len(plan))
+            for known in training.train(task, seed, steps, plan, page.pool.limits):
                 yield self.show(known, lang)
         except SurgeryError as error:
             yield {page.problem_train: at.problem(error.say(lang))}

@@ -496,21 +496,30 @@ def test_a_late_end_of_a_run_does_not_undo_what_was_edited_meanwhile(visit, slow
     page.says("verdict", "5")
 
 
-def test_files_are_gone_from_the_server_once_they_are_handed_over(visit, slow, tmp_path, monkeypatch):
-    import tempfile
-
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+def test_a_visitors_files_are_replaced_and_go_when_the_visitor_goes(visit, slow):
     page = Careful(visit(slow.url)).ready()
     page.tab("share")
     page.page.locator("#make-files").click()
     page.page.wait_for_selector("#files a[download]")
-    for _ in range(100):
-        if not list(tmp_path.glob("surgery-*")):
-            break
-        time.sleep(0.05)
-    assert list(Path(tmp_path).glob("surgery-*")) == []
     link = page.page.locator("#files a[download='comparison.json']").first.get_attribute("href")
     assert page.page.request.get(link).json()["text"] == FIRST
+    page.after(lambda: page.pill("presets", "hot"))
+    page.page.locator("#make-files").click()
+    page.page.wait_for_function(
+        "old => document.querySelector('#files a[download]').href.split('/').at(-2) !== old",
+        arg=link.split("/")[-2],
+    )
+    new = page.page.locator("#files a[download='comparison.json']").first.get_attribute("href")
+    assert page.page.request.get(link).status in (403, 404)
+    assert page.page.request.get(new).json()["plan"]["operations"]
+    folder = Path("/" + new.partition("file=/")[2]).parent
+    assert folder.is_dir()
+    page.page.goto("about:blank")
+    for _ in range(400):
+        if not folder.exists():
+            break
+        time.sleep(0.05)
+    assert not folder.exists()
 
 
 def test_the_server_remembers_a_bounded_number_of_results_for_a_bounded_time(slow):

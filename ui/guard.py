@@ -1,0 +1,108 @@
+"""What goes wrong inside an event reaches the reader as one sentence: no path, no traceback, no name of a class."""
+
+import logging
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import gradio as gr
+
+from bilingual import LANGUAGES, SurgeryError, Words
+from ui.limits import OWN, Limits
+
+log = logging.getLogger(__name__)
+
+UNREADABLE = Words(
+    "A value of this request is not of the kind that this server takes.",
+    "请求中有一个值的类型不被本服务器接受。",
+)
+UNEXPECTED = Words(
+    "Something went wrong on the server and was written down there. Nothing of yours is lost: try again, or try other settings.",
+    "服务器出错，已记录。您的设置没有丢失：请重试，或换一组设置。",
+)
+NO_MEMORY = Words(
+    "The accelerator has no memory left for this. It was freed: try a shorter text, fewer operations, or "
+    "start the app with --device cpu.",
+    "加速器的显存不足，已释放。请换更短的文本、减少操作，或用 --device cpu 启动本应用。",
+)
+
+
+class Refused(gr.Error):
+    """A sentence for the reader; nothing is printed on the server."""
+
+    def __init__(self, sentence: str):
+        super().__init__(sentence, print_exception=False)
+
+
+class Guarded(gr.Blocks):
+    """A page whose every event ends in a result or in a sentence in the reader's language.
+
+    limits, endpoints: of the server, and the names that scripts may call; what those keep of a caller is dropped.
+    """
+
+    limits: Limits = OWN
+    endpoints: tuple[str, ...] = ()
+
+    async def process_api(self, block_fn: Any, inputs: list[Any], *args: Any, **kwargs: Any) -> Any:
+        lang = _language(block_fn, inputs, kwargs.get("request"))
+        try:
+            return await super().process_api(block_fn, inputs, *args, **kwargs)
+        except Refused:
+            raise
+        except SurgeryError as error:
+            raise Refused(error.say(lang)) from error
+        except Exception as error:
+            raise Refused(explained(error).say(lang)) from error
+        finally:
+            if getattr(block_fn, "api_name", None) in self.endpoints:
+                self.state_holder.session_data.pop(kwargs.get("session_hash"), None)
+
+    async def preprocess_data(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return await super().preprocess_data(*args, **kwargs)
+        except Exception as error:
+            log.info("unreadable request: %r", error)
+            raise _Unreadable(*UNREADABLE) from error
+
+
+class _Unreadable(SurgeryError):
+    """A value that a component does not take."""
+
+
+def explained(error: Exception) -> Words:
+    """What to say of an error that nobody raised on purpose; it is logged with its traceback."""
+    if out_of_memory(error):
+        log.error("out of memory", exc_info=error)
+        traceback.clear_frames(error.__traceback__)  # they hold the tensors
+        free()
+        return NO_MEMORY
+    log.error("unexpected", exc_info=error)
+    return UNEXPECTED
+
+
+def out_of_memory(error: BaseException | None) -> bool:
+    """Whether an accelerator ran out of memory."""
+    import torch
+
+    return isinstance(error, torch.OutOfMemoryError)
+
+
+def free() -> None:
+    """Gives unused memory of the accelerators back."""
+    import gc
+
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def _language(block_fn: Any, inputs: list[Any], request: Any) -> str:
+    """The reader's language: what the page says among the inputs, else what the browser prefers."""
+    for box, value in zip(getattr(block_fn, "inputs", ()), inputs or (), strict=False):
+        if getattr(box, "elem_id", None) == "lang" and isinstance(value, str) and value in LANGUAGES:
+            return value
+    headers = getattr(request, "headers", None)
+    get: Callable[[str, str], str] = getattr(headers, "get", lambda _, default: default)
+    return "zh" if get("accept-language", "").strip().lower().startswith("zh") else "en"
