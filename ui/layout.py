@@ -44,7 +44,7 @@ class Layout:
                     show_label=False,
                     container=False,
                 )
-        self._workshop(lang, teaching)
+        self._workshop(lang, teaching, pool.limits.seconds_kept)
         with gr.Row(elem_id="main", equal_height=False):
             with gr.Column(scale=4, min_width=320, elem_id="left"):
                 with gr.Column(elem_id="ask", min_width=0):
@@ -62,11 +62,11 @@ class Layout:
         self.swept = gr.State(None, time_to_live=kept)  # the last ui.sweeping.Swept of this visitor
         self.token = gr.Textbox(visible="hidden", elem_id="token")
 
-    def _workshop(self, lang: str, teaching: bool) -> None:
+    def _workshop(self, lang: str, teaching: bool, kept: int) -> None:
         self.progress = gr.BrowserState({}, storage_key=lessons.STORAGE, secret=lessons.STORAGE)
         self.exercise = gr.State(0)  # its number, 0 before one is opened
         self.place = gr.Textbox(visible="hidden", elem_id="place")  # what the address says of it
-        self.report = gr.State(None, time_to_live=KEPT)  # the last workshop.Report of this visitor
+        self.report = gr.State(None, time_to_live=kept)  # the last workshop.Report of this visitor
         self.clock = gr.Timer(5, active=False) if teaching else None
         self.classroom = Panel("", elem_id="classroom", visible=False)
         with gr.Row(elem_id="workshop", visible=False, equal_height=False) as self.workshop:
