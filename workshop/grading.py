@@ -6,7 +6,7 @@ from typing import Any
 from bilingual import Words
 from surgery.operation import Operation, Step
 from surgery.plan import Plan
-from workshop.exercise import Evidence, Exercise, Outcome, WorkshopError
+from workshop.exercise import Evidence, Exercise, Number, Outcome, WorkshopError
 from workshop.exercises import EXERCISES
 
 
@@ -25,6 +25,18 @@ class Report:
     def passed(self) -> bool:
         """Whether the plan showed what was asked for."""
         return self.hint is None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for strict JSON."""
+        outcome = self.outcome
+        return {
+            "exercise": self.exercise.name,
+            "passed": self.passed,
+            "words": self.words._asdict(),
+            "further": None if self.further is None else self.further._asdict(),
+            "outcome": None if outcome is None else {"key": outcome.key, "number": outcome.number},
+            "evidence": self.evidence.to_dict(),
+        }
 
 
 def exercises() -> tuple[Exercise, ...]:
@@ -62,3 +74,89 @@ def check(
     if hint is not None:
         return Report(one, evidence, hint, hint, None, None)
     return Report(one, evidence, None, one.explain(evidence), one.outcome(evidence), one.go_on(evidence))
+
+
+# --- as text ------------------------------------------------------------------------------------------------
+
+
+def sheet(one: Exercise, lang: str = "en") -> str:
+    """What a learner reads before the first cut; never the solution."""
+
+    def say(en: str, zh: str) -> str:
+        return Words(en, zh).say(lang)
+
+    ask = one.prediction
+    lines = [
+        f"{EXERCISES.index(one) + 1}. {one.title.say(lang)}   ({one.name}, {one.minutes} min)",
+        "",
+        one.question.say(lang),
+        "",
+        say("To know first", "先了解"),
+        *(f"  - {words.say(lang)}" for words in one.know),
+        f"  {one.equation}",
+        "",
+        say("Predict, before you cut", "动手之前先预测"),
+        f"  {ask.question.say(lang)}",
+        *(f"    [{choice.key}] {choice.words.say(lang)}" for choice in ask.choices),
+        *([f"  {ask.number.label.say(lang)} {span(ask.number, lang)}"] if ask.number else []),
+        "",
+        say(f"Cut ({one.model(lang)})", f"动手（{one.model(lang)}）"),
+        f"  {one.task.say(lang)}",
+        "",
+        say("Measured without and with your plan", "测量（基线与手术）"),
+        *(f"  - {quantity.label.say(lang)}" for quantity in one.quantities),
+    ]
+    return "\n".join(lines)
+
+
+def span(number: Number, lang: str = "en") -> str:
+    """The range of a predicted number, as people write it."""
+    low, high = (f"{value:.{number.digits}f}" for value in (number.low, number.high))
+    return Words(f"({low} to {high}{number.unit.en})", f"（{low} 到 {high}{number.unit.zh}）").say(lang)
+
+
+def told(report: Report, lang: str = "en", predicted: str | None = None, number: float | None = None) -> str:
+    """A report as text: the numbers, how the prediction fared, and the hint or the explanation."""
+    one = report.exercise
+    before, after = Words("baseline", "基线").say(lang), Words("operated", "手术后").say(lang)
+    lines = [report.evidence.plan.describe(lang), ""]
+    lines += [f"  {label}: {before} {a}, {after} {b}" for label, a, b in one.table(report.evidence, lang)]
+    if not report.passed:
+        return "\n".join([*lines, "", Words("Not yet. ", "还没有。").say(lang) + report.words.say(lang)])
+    lines += ["", Words("Passed.", "通过。").say(lang), *fared(report, lang, predicted, number)]
+    lines += [
+        "",
+        report.words.say(lang),
+        "",
+        Words("Further: ", "更进一步：").say(lang) + report.further.say(lang),
+    ]
+    return "\n".join(lines)
+
+
+def fared(report: Report, lang: str, predicted: str | None, number: float | None) -> list[str]:
+    """How a prediction compares with what was measured."""
+    ask, outcome = report.exercise.prediction, report.outcome
+    measured = ask.choice(outcome.key).words.say(lang)
+    lines = [Words(f"Measured: {measured}", f"测量结果：{measured}").say(lang)]
+    if predicted is not None:
+        hit = predicted == outcome.key
+        lines.append(
+            (
+                Words("As you predicted.", "与您的预测一致。")
+                if hit
+                else Words("You predicted otherwise: good, now you know.", "与您的预测不同：这正是收获。")
+            ).say(lang)
+        )
+    if ask.number is not None and outcome.number is not None:
+        value = f"{outcome.number:.{ask.number.digits}f}{ask.number.unit.say(lang)}"
+        lines.append(f"{ask.number.label.say(lang)} {value}")
+        if number is not None:
+            near = ask.number.close(number, outcome.number)
+            lines.append(
+                (
+                    Words(f"Your {number:g} is near.", f"您的 {number:g} 很接近。")
+                    if near
+                    else Words(f"Your {number:g} is off.", f"您的 {number:g} 差得较远。")
+                ).say(lang)
+            )
+    return lines
