@@ -17,6 +17,11 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, mps")
     parser.add_argument("--port", type=int, default=None, help="default: the first free one from 7860")
+    parser.add_argument(
+        "--host",
+        default=None,
+        help="the address to listen at; 0.0.0.0 lets a room in, with --public (default: this computer alone)",
+    )
     parser.add_argument("--share", action="store_true", help="also serve it at a public gradio.live address")
     parser.add_argument(
         "--public", action="store_true", help="for strangers: only the models on offer (default on a Space)"
@@ -47,7 +52,8 @@ def main() -> None:
     pool.warm()
     if room is not None:
         print(f"* Teacher's view: add ?teacher={room.key} to the address below.", flush=True)
-    serve(demo, server_name="0.0.0.0" if on_a_space else "127.0.0.1", server_port=args.port, share=args.share)
+    host = args.host or ("0.0.0.0" if on_a_space else "127.0.0.1")
+    serve(demo, server_name=host, server_port=args.port, share=args.share)
 
 
 if __name__ == "__main__":

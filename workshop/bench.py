@@ -63,8 +63,19 @@ def ask(patient: Any, table: Table, lang: str, plan: Plan, pad_to: int | None = 
     """Asks a masked language model the questions of a table.
 
     pad_to: pads to so many tokens, at least to the longest question; None: no padding at all, questions of one length
-    run together.
+    run together. What the model says without surgery is asked once and remembered.
     """
+    return (
+        _asked(patient, table, lang, plan, pad_to) if len(plan) else _unoperated(patient, table, lang, pad_to)
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _unoperated(patient: Any, table: Table, lang: str, pad_to: int | None) -> Answers:
+    return _asked(patient, table, lang, Plan(), pad_to)
+
+
+def _asked(patient: Any, table: Table, lang: str, plan: Plan, pad_to: int | None) -> Answers:
     width = table.ids.shape[1]
     ids = torch.nn.functional.pad(table.ids, (0, max(0, (pad_to or 0) - width)))
     lengths = (table.ids != 0).sum(1)

@@ -93,8 +93,10 @@ def _share(told: torch.Tensor, allowed: torch.Tensor, shut: torch.Tensor) -> flo
 def fault(plan: Plan, evidence: Evidence):
     """Some query must be closed in every head of a layer, and some must stay open."""
     fact, after = evidence.facts, evidence.operated
+    if fact["shut"] and not fact["open_left"]:
+        return "all_shut"
     if fact["shut"]:
-        return None if fact["open_left"] else "all_shut"
+        return "by_chance" if plan.stochastic else None
     if after["nan"] > evidence.baseline["nan"]:
         return "by_chance" if plan.stochastic else "some_heads"
     if uses(plan, "ablate_head"):

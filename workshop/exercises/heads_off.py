@@ -1,5 +1,8 @@
 """Which heads are needed? Switch off as many as possible."""
 
+import functools
+import itertools
+
 from bilingual import Words
 from models.tasks.sentences import reading
 from surgery import metrics, theatre
@@ -9,49 +12,59 @@ from workshop import bench
 from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, uses
 
 PAIRS = 120
-KEEPS = 95.0
+KEEPS = 90.0
 AT_LEAST = 2
+
+
+@functools.lru_cache(maxsize=8)
+def alone(patient, lang, seed):
+    """Of the unoperated model: what each head costs when it alone is off, and where it stands by entropy."""
+    table = bench.examples(lang, seed, PAIRS)
+    inputs = reading(table.ids[:60])
+    anatomy = theatre.admit(patient.model)
+    cells = list(itertools.product(range(anatomy.layers), range(anatomy.heads)))
+    weights = bench.stacked(bench.sites(patient, inputs, Plan()), "weights")
+    entropy = bench.by_head(metrics.entropy(weights), inputs["attention_mask"].bool())
+    base = bench.ask(patient, table, lang, Plan()).mean
+    cost = {
+        cell: 100
+        * (base - bench.ask(patient, table, lang, Plan(AblateHead().at(layers=cell[0], heads=cell[1]))).mean)
+        for cell in cells
+    }
+    return cost, {cell: float(entropy[cell]) for cell in cells}
 
 
 def measured(patient, plan, lang, seed):
     """Accuracy, how many heads give no output, and what each head alone costs."""
     table = bench.examples(lang, seed, PAIRS)
     inputs = reading(table.ids[:60])
-    real = inputs["attention_mask"].bool()
-    anatomy = theatre.admit(patient.model)
-    cells = [(layer, head) for layer in range(anatomy.layers) for head in range(anatomy.heads)]
-
-    def accuracy(plan):
-        return 100 * bench.ask(patient, table, lang, plan).mean
 
     def run(plan):
         found = bench.sites(patient, inputs, plan)
         silent = bench.stacked(found, "output").abs().amax((1, 3, 4)) == 0  # (layer, head)
         blocked = bench.stacked(found, "no_key").any(1).any(-1)
-        return {"off": float((silent & ~blocked).sum()), "accuracy": accuracy(plan)}
+        off = float((silent & ~blocked).sum())
+        return {"off": off, "accuracy": 100 * bench.ask(patient, table, lang, plan).mean}
 
-    weights = bench.stacked(bench.sites(patient, inputs, Plan()), "weights")
-    entropy = bench.by_head(metrics.entropy(weights), real)
-    base = run(Plan())
-    cost = {
-        cell: base["accuracy"] - accuracy(Plan(AblateHead().at(layers=cell[0], heads=cell[1])))
-        for cell in cells
-    }
-    ranks = sorted(cells, key=lambda cell: float(entropy[cell]))
-    needed = max(cells, key=cost.get)
+    cost, entropy = alone(patient, lang, seed)
+    ranks = sorted(entropy, key=entropy.get)
+    needed = max(cost, key=cost.get)
     facts = {
-        "needed": f"L{needed[0]}.H{needed[1]}",
+        "needed": _name(needed),
         "cost": cost[needed],
         "rank": ranks.index(needed) + 1,
-        "heads": len(cells),
+        "heads": len(cost),
         "harmless": sum(value < 1.0 for value in cost.values()),
-        "sharpest": f"L{ranks[0][0]}.H{ranks[0][1]}",
+        "sharpest": _name(ranks[0]),
         "sharpest_cost": cost[ranks[0]],
-        "flattest": f"L{ranks[-1][0]}.H{ranks[-1][1]}",
+        "flattest": _name(ranks[-1]),
         "flattest_cost": cost[ranks[-1]],
-        "wanted": AT_LEAST,
     }
-    return base, run(plan), facts
+    return run(Plan()), run(plan), facts
+
+
+def _name(cell: tuple[int, int]) -> str:
+    return f"L{cell[0]}.H{cell[1]}"
 
 
 def fault(plan: Plan, evidence: Evidence):
@@ -115,8 +128,8 @@ EXERCISE = Exercise(
         ),
     ),
     task=Words(
-        "switch off at least two heads, as many as you can, and keep at least 95 % of the answers right.",
-        "关掉至少两个头（越多越好），同时保持至少 95 % 的答案正确。",
+        "switch off at least two heads, as many as you can, and keep at least 90 % of the answers right.",
+        "关掉至少两个头（越多越好），同时保持至少 90 % 的答案正确。",
     ),
     quantities=(
         Quantity("off", Words("heads without output", "没有输出的头"), digits=0),

@@ -1,5 +1,6 @@
 """A head that looks at the answer and is not needed: attention is not explanation."""
 
+import functools
 import itertools
 
 import torch
@@ -18,43 +19,46 @@ LOOKS = 50.0  # per cent of the [MASK]'s weight
 COSTS = 3.0  # points
 
 
-def measured(patient, plan, lang, seed):
-    """For "who did it?": each head's weight from [MASK] on the answer word, and what it costs to lose the plan's heads."""
+@functools.lru_cache(maxsize=8)
+def alone(patient, lang, seed):
+    """Of the unoperated model: each head's weight from [MASK] on the answer word, and what it costs to lose that head."""
     table = bench.examples(lang, seed, PAIRS, ("role",))
-    inputs = reading(table.ids)
     anatomy = theatre.admit(patient.model)
     rows, at = torch.arange(len(table.ids)), (table.answers != IGNORED).float().argmax(1)
     answer = table.ids == table.answers[rows, at][:, None]  # (row, key)
-
-    def looks(plan):
-        weights = bench.stacked(bench.sites(patient, inputs, plan), "weights")
-        asking = weights[:, rows, :, at]  # (row, layer, head, key)
-        return 100 * (asking * answer[:, None, None, :]).sum(-1).mean(0)  # (layer, head)
-
-    def accuracy(plan):
-        return 100 * bench.ask(patient, table, lang, plan).mean
-
-    before = looks(Plan())
-    cells = sorted(bench.touched(patient, plan, "ablate_head"))
-    mine = before[tuple(zip(*cells, strict=True))] if cells else torch.zeros(1)
-    base = accuracy(Plan())
-    every = itertools.product(range(anatomy.layers), range(anatomy.heads))
-    cost = {cell: base - accuracy(Plan(AblateHead().at(layers=cell[0], heads=cell[1]))) for cell in every}
-    lookers = [cell for cell in cost if float(before[cell]) >= LOOKS]
-    needless = [cell for cell in lookers if cost[cell] <= COSTS]
-    facts = {
-        "heads": len(cells),
-        "looks": mine.min().item(),
-        "most": mine.max().item(),
-        "lookers": len(lookers),
-        "needless": len(needless),
-        "names": ", ".join(f"L{layer}.H{head}" for layer, head in lookers),
-        "dearest": max((cost[cell] for cell in lookers), default=0.0),
-        "cheapest": min((cost[cell] for cell in lookers), default=0.0),
-        "asked": len(table.ids),
+    weights = bench.stacked(bench.sites(patient, reading(table.ids), Plan()), "weights")
+    asking = weights[:, rows, :, at]  # (row, layer, head, key)
+    looks = 100 * (asking * answer[:, None, None, :]).sum(-1).mean(0)  # (layer, head)
+    cells = list(itertools.product(range(anatomy.layers), range(anatomy.heads)))
+    base = bench.ask(patient, table, lang, Plan()).mean
+    cost = {
+        cell: 100
+        * (base - bench.ask(patient, table, lang, Plan(AblateHead().at(layers=cell[0], heads=cell[1]))).mean)
+        for cell in cells
     }
-    baseline = {"looks": before.max().item(), "accuracy": base}
-    return baseline, {"looks": facts["looks"], "accuracy": accuracy(plan)}, facts
+    return {cell: float(looks[cell]) for cell in cells}, cost
+
+
+def measured(patient, plan, lang, seed):
+    """For "who did it?": how much the plan's heads look at the answer, and the accuracy without them."""
+    table = bench.examples(lang, seed, PAIRS, ("role",))
+    looks, cost = alone(patient, lang, seed)
+    mine = [looks[cell] for cell in sorted(bench.touched(patient, plan, "ablate_head"))]
+    lookers = [cell for cell in looks if looks[cell] >= LOOKS]
+    costs = [cost[cell] for cell in lookers]
+    facts = {
+        "heads": len(mine),
+        "looks": min(mine, default=0.0),
+        "most": max(mine, default=0.0),
+        "lookers": len(lookers),
+        "needless": sum(value <= COSTS for value in costs),
+        "names": ", ".join(f"L{layer}.H{head}" for layer, head in lookers),
+        "dearest": max(costs, default=0.0),
+        "cheapest": min(costs, default=0.0),
+    }
+    baseline = {"looks": max(looks.values()), "accuracy": 100 * bench.ask(patient, table, lang, Plan()).mean}
+    operated = {"looks": facts["looks"], "accuracy": 100 * bench.ask(patient, table, lang, plan).mean}
+    return baseline, operated, facts
 
 
 def fault(plan: Plan, evidence: Evidence):
