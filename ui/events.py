@@ -14,7 +14,7 @@ import gradio as gr
 from bilingual import LANGUAGES, SurgeryError
 from surgery.operation import REGISTRY, Operation
 from surgery.selection import Selection, SelectionError
-from ui import controls, default, operating, panels, present, presets, sweeping
+from ui import controls, default, operating, panels, present, presets, sweeping, writing
 from ui import layout as at
 from ui import steps as steps_
 from ui.component import static_text
@@ -226,6 +226,8 @@ class Events:
                 value=present.heat(done.comparison), words=attention_words(lang), **props
             ),
             **{page.panels[name]: html[name] for name in present.PANELS},
+            page.write: gr.update(visible=done.comparison.kind == "causal_lm"),
+            page.written: "",
             page.held: done,
             page.token: f"{kind} {done.setting.to_token()}",
             **{place: at.problem("") for place in page.problems.values()},
@@ -497,6 +499,18 @@ class Events:
         """Nothing of a visitor who left stays in the outbox."""
         self.outbox.drop(str(request.session_hash))
 
+    def on_write(self, asked: dict):
+        """Another draw of what a decoder writes on."""
+        page, lang, seed = self.page, asked[self.page.lang], asked[self.page.draws]
+        done = self.shown(asked)
+        if done is None:
+            return {}
+        try:
+            found = writing.write(self.pool, done, seed)
+        except SurgeryError as error:
+            return self.refuse(error, done.setting, lang, done.setting.model)
+        return {page.written: panels.written(found, seed, lang), page.draws: seed + 1}
+
     # --- sweeping ---------------------------------------------------------------------------------------
 
     def on_sweep(self, lang, model, texts, kind):
@@ -542,7 +556,7 @@ class Events:
         }  # fmt: skip
         valued = {
             page.operate: "app.operate", page.reset: "app.reset", page.add: "form.add", page.cancel: "app.cancel",
-            page.copy: "app.copy_link", page.make: "app.files", page.sweep_run: "sweep.run",
+            page.copy: "app.copy_link", page.make: "app.files", page.write: "written.write", page.sweep_run: "sweep.run",
             page.sweep_cancel: "app.cancel",
         }  # fmt: skip
         more = {
@@ -586,6 +600,7 @@ class Events:
             ),
             self._run("model", page.model.input, self.refusing(self.on_model), ask, edited),
             self._run("reset", page.reset.click, self.on_reset, ask, self.everything),
+            self._run("write", page.write.click, self.on_write, {*ask, page.draws}, [page.written, page.draws, *self.run_outputs]),
             self._run("files", page.make.click, self.on_files, ask, [page.files, page.copied, *self.run_outputs]),
         ]  # fmt: skip
         page.cancel.click(None, None, None, js=script("stop", NAME=None), cancels=runs, **PRIVATE)

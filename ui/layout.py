@@ -149,6 +149,10 @@ class Layout:
             for name in TABS:
                 with gr.Tab(t(f"tabs.{name}", lang), id=name, render_children=True) as self.tabs[name]:
                     self.panels[name] = Panel(stored[lang][name], elem_id=f"panel-{name}")
+                    if name == "outputs":
+                        self.write = gr.Button(t("written.write", lang), visible=False, elem_id="write")
+                        self.written = Panel("", elem_id="written")
+                        self.draws = gr.State(0)  # how often this visitor has let it write
             self._sweep(lang)
             self._train(lang)
             with gr.Tab(t("tabs.share", lang), id="share", render_children=True) as self.tabs["share"]:
@@ -218,7 +222,7 @@ class Layout:
     @property
     def results(self) -> list[Any]:
         """What a run fills in."""
-        return [self.heat, *(self.panels[name] for name in PANELS)]
+        return [self.heat, *(self.panels[name] for name in PANELS), self.write, self.written]
 
     @property
     def problems(self) -> dict[str, Any]:

@@ -39,6 +39,7 @@ class Limits:
     sweep_tokens: int = 512  # tokens of a text that a sweep reads
     sweep_plans: int = 512  # plans times seeds of a sweep
     sweep_seeds: int = 20  # seeds of a random plan in a sweep
+    write_tokens: int = 90  # tokens that a decoder writes on, for each run
     train_steps: int = 2_000  # steps of a training run on the page
     file_bytes: int = 4_000_000  # bytes of an uploaded file
     request_bytes: int = 4_000_000  # bytes of any other request

@@ -353,6 +353,15 @@ TEXTS: dict[str, Words] = {
         "Nothing to predict in this text: write {mask} where the model should fill in a word.",
         "此文本中没有要预测的词：请在想让模型填词的地方写 {mask}。",
     ),
+    "written.write": Words("Let both runs write on", "让两次运行继续写"),
+    "written.same": Words(
+        "Draw {draw}: both write the same, with the same random numbers.",
+        "第 {draw} 次抽样：使用相同的随机数，两次运行写出的内容相同。",
+    ),
+    "written.parted": Words(
+        "Draw {draw}: with the same random numbers they part after {count} tokens. Press again for another draw.",
+        "第 {draw} 次抽样：使用相同的随机数，写出 {count} 个词元后开始不同。再点一次可重新抽样。",
+    ),
     "outputs.vectors": Words("Vectors", "向量"),
     "outputs.sentence_cosine": Words("sentence cosine", "句向量余弦"),
     "outputs.token_cosine": Words("mean token cosine", "词元余弦平均值"),

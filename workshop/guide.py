@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from bilingual import LANGUAGES, Words
-from workshop.parts import Exercise
 from workshop.exercises import EXERCISES
+from workshop.parts import Exercise
 
 NAMES = {"en": "teaching.md", "zh": "teaching.zh.md"}
 

@@ -24,8 +24,8 @@ from models.training import Training
 from models.training.loop import shorter
 from surgery.steps import EachStep
 from workshop import bench
-from workshop.parts import WorkshopError
 from workshop.known import FILE, known
+from workshop.parts import WorkshopError
 
 SEEDS = (0, 1, 2)
 STEPS = 800  # of the encoders that are cut after training

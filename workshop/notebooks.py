@@ -3,8 +3,8 @@
 import textwrap
 from pathlib import Path
 
-from workshop.parts import Exercise
 from workshop.exercises import EXERCISES
+from workshop.parts import Exercise
 
 FOLDER = Path(__file__).parent / "notebooks"
 EMPTY = "plan = sg.Plan()"

@@ -11,8 +11,9 @@ from ui.panels.receipt import receipt
 from ui.panels.sweep import sweep
 from ui.panels.train import train
 from ui.panels.verdict import verdict
+from ui.panels.written import written
 
 __all__ = [
     "classroom", "code", "graded", "heads", "layers", "lesson", "lessons", "outputs", "pipeline", "plan", "receipt", "sweep",
-    "task", "train", "verdict",
+    "task", "train", "verdict", "written",
 ]  # fmt: skip
