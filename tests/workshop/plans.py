@@ -111,7 +111,7 @@ WRONG: dict[str, list[tuple[sg.Plan, str]]] = {
         (sg.Plan(sg.Temperature(4.0)), "flatter"),
         (sg.Plan(sg.IdentityAttention()), "masked"),
         (sg.Plan(sg.Temperature(0.002).at("L0")), "some_heads"),
-        (sg.Plan(sg.Temperature(0.002), sg.RemovePositions()), "others"),
+        (sg.Plan(sg.Temperature(0.001), sg.ReversePositions()), "others"),
     ],
     "collapse-flat": [
         (sg.Plan(sg.AblateHead()), "silent"),
@@ -155,7 +155,11 @@ def _place(layers: int, heads: int, r: random.Random) -> str:
         return "L*"
     some = sorted(r.sample(range(layers), r.randint(1, layers)))
     text = "L" + ",".join(map(str, some))
-    return text if r.random() < 0.5 else f"{text}.H{','.join(map(str, r.sample(range(heads), r.randint(1, heads))))}"
+    return (
+        text
+        if r.random() < 0.5
+        else f"{text}.H{','.join(map(str, r.sample(range(heads), r.randint(1, heads))))}"
+    )
 
 
 def _value(about, r: random.Random):
