@@ -66,9 +66,9 @@ def parser() -> argparse.ArgumentParser:
 
 def list_command(args: argparse.Namespace) -> int:
     """One line for each exercise."""
-    from workshop import exercises
+    from workshop import EXERCISES
 
-    for number, one in enumerate(exercises(), 1):
+    for number, one in enumerate(EXERCISES, 1):
         about = f"{one.title.say(args.lang)} ({one.minutes} min, {one.model(args.lang)})"
         print(f"{number:>2}  {one.name:<18}{about}")
     return 0

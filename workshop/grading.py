@@ -39,11 +39,6 @@ class Report:
         }
 
 
-def exercises() -> tuple[Exercise, ...]:
-    """All of them, in teaching order."""
-    return EXERCISES
-
-
 def exercise(which: int | str | Exercise) -> Exercise:
     """One of them, by number (from 1) or by name. Raises WorkshopError."""
     if isinstance(which, Exercise):

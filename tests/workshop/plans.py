@@ -111,7 +111,7 @@ WRONG: dict[str, list[tuple[sg.Plan, str]]] = {
         (sg.Plan(sg.Temperature(4.0)), "flatter"),
         (sg.Plan(sg.IdentityAttention()), "masked"),
         (sg.Plan(sg.Temperature(0.002).at("L0")), "some_heads"),
-        (sg.Plan(sg.Temperature(0.002), sg.RemovePositions()), "others"),
+        (sg.Plan(sg.Temperature(0.001), sg.ReversePositions()), "others"),
     ],
     "collapse-flat": [
         (sg.Plan(sg.AblateHead()), "silent"),
