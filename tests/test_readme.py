@@ -20,13 +20,16 @@ def blocks(language: str) -> list[str]:
 
 def test_the_scripts_run_in_order_and_print_what_is_shown():
     names: dict = {}
-    first, *rest = blocks("python")
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(first, names)
-    assert printed.getvalue() == blocks("text")[0]
-    for script in rest:
-        exec(script, names)
+    scripts = re.findall(r"```python\n(.*?)```((?:(?!```python).)*)", README, re.DOTALL)
+    shown = 0
+    for script, until_the_next in scripts:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(script, names)
+        for wanted in re.findall(r"```text\n(.*?)```", until_the_next, re.DOTALL):
+            assert printed.getvalue() == wanted
+            shown += 1
+    assert shown == len(blocks("text")) == 2
 
 
 COMMANDS = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("python -m ")]

@@ -21,7 +21,7 @@ Everything is in the repository and in the packages of `requirements.txt`, weigh
 1. Where there is a network, once: `python3 -m venv .venv && .venv/bin/pip install torch==2.13.0 -r requirements.txt`. For machines that never see one, collect the wheels there with
    `.venv/bin/pip download -d wheels torch==2.13.0 -r requirements.txt`, carry the folder over, and install with `pip install --no-index --find-links wheels torch==2.13.0 -r requirements.txt`.
 2. On every machine: `.venv/bin/python app.py`, then open the address that it prints. The page, the exercises, English and Chinese work offline.
-3. One laptop for the room: start `.venv/bin/python app.py --public --host 0.0.0.0 --port 7860` there and give out `http://` + the laptop's address in the local network + `:7860`. `--public` offers the listed models
+3. One laptop for the room: start `.venv/bin/python app.py --public --teacher --host 0.0.0.0 --port 7860` there and give out `http://` + the laptop's address in the local network + `:7860`. `--public` offers the listed models
    only; `--host 0.0.0.0` lets other machines in, so do it in a network that you trust, and stop it afterwards. Runs wait for each other: with thirty people, let them predict while the others cut.
 4. Check it the day before: `.venv/bin/python -m workshop list`, and one exercise to its end.
 
@@ -29,7 +29,8 @@ Without the page the same exercises run from the shell (`python -m workshop show
 
 ## How a round goes
 
-1. Read the question aloud. Let everybody write down the prediction, choice and number, **before** anything runs; ask for hands, and write the counts on the board.
+1. Read the question aloud. Let everybody write down the prediction, choice and number, **before** anything runs; ask for hands, and write the counts on the board. With `--teacher` the page counts: the address that is printed at
+   the start (`?teacher=…`) shows how many predicted what and how many passed, without names, in memory only; keep it to yourself until all have committed.
 2. Let them cut. A plan that does not show the effect gets a hint that depends on what it did; the hint is the lesson, so let them read it to each other.
 3. Compare with the predictions. Who was wrong has learned most: say so.
 4. Ask the question at the end of the exercise. One cut, one cause: a plan with a step too many is sent back.
@@ -50,7 +51,7 @@ The measurement is made on the running model each time; no answer is stored. Sma
 1. 在有网络的地方做一次：`python3 -m venv .venv && .venv/bin/pip install torch==2.13.0 -r requirements.txt`。如果机器从不联网，先在有网处收集安装包：`.venv/bin/pip download -d wheels torch==2.13.0 -r requirements.txt`，
    把文件夹拷过去，再用 `pip install --no-index --find-links wheels torch==2.13.0 -r requirements.txt` 安装。
 2. 每台机器：`.venv/bin/python app.py`，打开它显示的地址。页面、练习、中英文都可离线使用。
-3. 全班共用一台笔记本：在上面运行 `.venv/bin/python app.py --public --host 0.0.0.0 --port 7860`，然后告诉大家 `http://` + 笔记本在局域网里的地址 + `:7860`。`--public` 只提供列出的模型；`--host 0.0.0.0` 允许其他机器访问，
+3. 全班共用一台笔记本：在上面运行 `.venv/bin/python app.py --public --teacher --host 0.0.0.0 --port 7860`，然后告诉大家 `http://` + 笔记本在局域网里的地址 + `:7860`。`--public` 只提供列出的模型；`--host 0.0.0.0` 允许其他机器访问，
    因此请只在可信的网络里使用，课后关闭。运行会排队：三十人时，让一部分人先预测，另一部分人动手。
 4. 提前一天检查：`.venv/bin/python -m workshop list`，并完整做一个练习。
 
@@ -58,7 +59,7 @@ The measurement is made on the running model each time; no answer is stored. Sma
 
 ## 每一轮怎么上
 
-1. 朗读问题。让每个人在运行**之前**写下预测（选项和数字）；举手统计，把人数写在黑板上。
+1. 朗读问题。让每个人在运行**之前**写下预测（选项和数字）；举手统计，把人数写在黑板上。启动时加 `--teacher`，页面会自动统计：启动时打印的地址（`?teacher=…`）显示各选项的人数和通过人数，匿名，只存在内存中；在大家都提交之前请不要公开。
 2. 让他们动手。没有显示出效果的计划会得到取决于其做法的提示；提示就是课程内容，让他们互相念出来。
 3. 与预测比较。猜错的人学到的最多，请这样告诉他们。
 4. 提出练习末尾的问题。一刀对应一个原因：多余的步骤会被退回。
