@@ -68,28 +68,38 @@ def main() -> None:
     torch.set_num_threads(1)
     dtype = getattr(torch, args.dtype)
     bench = Bench(args.model, args.device, dtype, args.seconds, args.turns)
-    name = (
-        "MiniLM (real weights)"
-        if args.model == "minilm"
-        else f"The shape of {args.model} (random weights and biases)"
-    )
-    text = [f"## {name}, {args.device}", "", f"`{command(args, parts)}` on {machine(args.device, dtype)}", ""]
-    print("\n".join(text))
     with torch.inference_mode():
         for part in parts:
+            text = [
+                f"## {title(args)}: {part}",
+                "",
+                f"`{command(args, part)}`; {machine(args.device, dtype)}",
+                "",
+            ]
+            print("\n".join(text), flush=True)
             for table in PARTS[part](bench, args):
                 text.append(table.markdown())
                 print(text[-1], flush=True)
-    if args.write:
-        write(args.write, f"surgery {args.model} {args.device} {args.dtype}", "\n".join(text))
+            if args.write:
+                place = list(PARTS).index(part)
+                write(
+                    args.write,
+                    f"surgery {args.model} {args.device} {args.dtype} {place} {part}",
+                    "\n".join(text),
+                )
 
 
-def command(args: argparse.Namespace, parts: list[str]) -> str:
+def title(args: argparse.Namespace) -> str:
+    weights = "real weights" if args.model == "minilm" else "random weights and biases"
+    return f"{args.model} ({weights}) on {args.device}"
+
+
+def command(args: argparse.Namespace, part: str) -> str:
     """How to get the same section again."""
     said = f"python benchmarks/surgery.py --model {args.model}"
-    said += f" --parts {' '.join(parts)}" if args.parts else ""
+    said += f" --parts {part}"
     said += f" --device {args.device} --dtype {args.dtype}" if args.device != "cpu" else ""
-    return said + (f" --texts {args.texts}" if "processes" in parts else "")
+    return said + (f" --texts {args.texts}" if part == "processes" else "")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from benchmarks.cost.table import Row
 from benchmarks.cost.truth import Judge
 
 MOST = 61  # turns
+LONG = 2.0  # seconds of a turn from which on three have to do
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,8 @@ class Bench:
 
     def ratio(self, reference: Act, subject: Act, times: float = 1.0) -> Ratio:
         once = seconds(reference, self.device) + seconds(subject, self.device)  # warms both
-        turns = max(self.least, min(MOST, int(self.budget / once)))
+        least = self.least if once < LONG else min(self.least, 3)
+        turns = max(least, min(MOST, int(self.budget / once)))
         return ratio(reference, subject, turns, self.device, times)
 
     def row(self, what: str, reference: Act, subject: Act, count: bool, **more: Any) -> Row:

@@ -107,7 +107,7 @@ def operating(bench: Bench, lengths: Sequence[int] = LENGTHS) -> Iterator[Table]
         band = {"aim": table.control.high, "aim_counts": IDLE, "why": HOOKS}
         add("admitted, no plan active", one.admitted, verdict=one.judge(one.admitted()[0]), **band)
         empty = one.under(sg.Plan())
-        add("the empty plan", empty, verdict=one.judge(empty()[0][0]), **band)
+        add("the empty plan", empty, verdict=one.judge(empty()[0][0]))
         if tokens < LONG:
             add("eager", lambda one=one: bench.eager(**one.text))
             for operation, touched, changes, aim in plans(bench, tokens):
@@ -177,6 +177,12 @@ def capturing(bench: Bench, lengths: Sequence[int] = LENGTHS) -> Iterator[Table]
         )
         add("one layer / stock", one.stock, single, aim=1.05, why=BESIDE)
         aim = {"aim": 1.4 if tokens == 32 else None, "why": COMPARE}
+        two = [one.under(plan, Keep) for plan in (sg.Plan(), sg.Temperature(2.0))]
+        add(
+            "both runs with all weights, one after the other / one stock",
+            one.stock,
+            lambda two=two: [act() for act in two],
+        )
         add("compare: both runs, all weights, tables and receipt / one stock", one.stock, compared, **aim)
         if "together" in sg.compare.__kwdefaults__:
             both = functools.partial(compared, together=True)

@@ -76,9 +76,11 @@ class Table:
                 *map(self._line, self.rows),
                 "",
             ]
-        for row in self.rows:
-            if row.missed():
-                lines += [f"*{row.what}* misses its aim: {', '.join(row.missed())}. {row.why}".rstrip(), ""]
+        reasons = list(dict.fromkeys(row.why for row in self.rows if row.missed()))
+        for why in reasons:
+            rows = [row for row in self.rows if row.missed() and row.why == why]
+            said = "; ".join(f"*{row.what}*, {', '.join(row.missed())}" for row in rows)
+            lines += [f"Aims missed: {said}. {why}".rstrip(), ""]
         for remark in self.remarks:
             lines += [remark, ""]
         return "\n".join(lines)
@@ -99,13 +101,12 @@ class Table:
 
 
 def write(path: Path, name: str, text: str) -> None:
-    """Puts a section into the document, in place of the section of that name that it has; the others stay."""
-    whole = path.read_text(encoding="utf-8") if path.exists() else HEADER
-    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    section = f"{begin}\n{text.strip()}\n{end}"
-    old = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-    if old.search(whole):
-        whole = old.sub(lambda _: section, whole)
-    else:
-        whole = f"{whole.rstrip()}\n\n{section}\n"
-    path.write_text(whole, encoding="utf-8")
+    """Puts a section into the document, in place of the one of that name if there is one; sections are sorted by name."""
+    known = path.read_text(encoding="utf-8") if path.exists() else ""
+    sections = {found[1]: found[2] for found in _SECTION.finditer(known)}
+    sections[name] = f"\n{text.strip()}\n"
+    marked = (f"<!-- begin {n} -->{sections[n]}<!-- end {n} -->\n" for n in sorted(sections))
+    path.write_text("\n".join((HEADER, *marked)), encoding="utf-8")
+
+
+_SECTION = re.compile(r"<!-- begin (.*?) -->(.*?)<!-- end \1 -->", re.DOTALL)

@@ -5,7 +5,7 @@ would not do: with strong settings float32's own error grows by orders of magnit
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,14 +103,14 @@ class Verdict:
 class Judge:
     """Holds runs of one model on one batch against float64."""
 
-    def __init__(self, model: Any, ids: Any, precision: float = 1.0):
-        """precision: how far the dtype that is judged rounds, in units of float32."""
-        self.encoder, self.ids, self.precision = Encoder(model), ids, precision
+    def __init__(self, model: Any, ids: Any, precision: float = 1.0, end: Callable = lambda hidden: hidden):
+        """precision: how far the dtype that is judged rounds, in units of float32. end: from hidden states to what is judged."""
+        self.encoder, self.ids, self.precision, self.end = Encoder(model), ids, precision, end
 
     def __call__(self, found: Any, maps: Any = None, **changes: Any) -> Verdict:
         """found: last hidden state. maps: weights by layer, or None. changes: `cuts` and `positions` of `Encoder`."""
         (right, right_maps), (single, single_maps) = self.both(**changes) if changes else self.plain
-        verdicts = [self._verdict(found, right, single)]
+        verdicts = [self._verdict(found, self.end(right), self.end(single))]
         if maps is not None:
             verdicts += [self._verdict(*three) for three in zip(maps, right_maps, single_maps, strict=True)]
         return max(verdicts, key=lambda verdict: verdict.times)
