@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=None)
     parser.add_argument("--tokens", nargs="+", type=int, help="lengths of the texts")
     parser.add_argument("--texts", type=int, default=200, help="how many, for the processes")
-    parser.add_argument("--seconds", type=float, default=2.0, help="for the turns of a row, about")
+    parser.add_argument("--seconds", type=float, default=1.0, help="for the turns of a row, about")
     parser.add_argument("--turns", type=int, default=5, help="at least")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")

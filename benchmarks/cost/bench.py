@@ -13,7 +13,7 @@ from benchmarks.cost.table import Row
 from benchmarks.cost.truth import Judge
 
 MOST = 61  # turns
-LONG = 2.0  # seconds of a turn from which on three have to do
+LONG = 1.0  # seconds of a turn from which on three have to do
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Bench:
     name: str
     device: str = "cpu"
     dtype: torch.dtype = torch.float32
-    budget: float = 2.0
+    budget: float = 1.0
     least: int = 5
 
     @cached_property

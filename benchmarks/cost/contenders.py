@@ -28,7 +28,7 @@ from benchmarks.cost.table import Row, Table
 from benchmarks.cost.truth import Judge
 
 TOKENS, LAYER, HEAD = 32, 1, 2
-BUDGET, LEAST, MOST = 3.0, 7, 61  # seconds and turns of a row
+BUDGET, LEAST, MOST = 1.0, 5, 61  # seconds and turns of a row
 
 Act = Callable[[], Any]  # gives what is judged, or (that, weights by layer)
 

@@ -176,17 +176,18 @@ def capturing(bench: Bench, lengths: Sequence[int] = LENGTHS) -> Iterator[Table]
             why="Both make and keep the same matrices.",
         )
         add("one layer / stock", one.stock, single, aim=1.05, why=BESIDE)
-        aim = {"aim": 1.4 if tokens == 32 else None, "why": COMPARE}
-        two = [one.under(plan, Keep) for plan in (sg.Plan(), sg.Temperature(2.0))]
-        add(
-            "both runs with all weights, one after the other / one stock",
-            one.stock,
-            lambda two=two: [act() for act in two],
-        )
-        add("compare: both runs, all weights, tables and receipt / one stock", one.stock, compared, **aim)
-        if "together" in sg.compare.__kwdefaults__:
-            both = functools.partial(compared, together=True)
-            add("the same with both runs in one batch / one stock", one.stock, both, **aim)
+        if tokens < LONG:
+            aim = {"aim": 1.4 if tokens == 32 else None, "why": COMPARE}
+            two = [one.under(plan, Keep) for plan in (sg.Plan(), sg.Temperature(2.0))]
+            add(
+                "both runs with all weights, one after the other / one stock",
+                one.stock,
+                lambda two=two: [act() for act in two],
+            )
+            add("compare: both runs, all weights, tables and receipt / one stock", one.stock, compared, **aim)
+            if "together" in sg.compare.__kwdefaults__:
+                both = functools.partial(compared, together=True)
+                add("the same with both runs in one batch / one stock", one.stock, both, **aim)
         sizes = [peak(act, bench.device) for act in (one.stock, one.maps, everything, single)]
         table.say(
             "Most memory above the start, MiB: stock {:.1f}, eager with output_attentions {:.1f}, every layer {:.1f}, one layer "
