@@ -98,6 +98,7 @@ def command(args: argparse.Namespace, part: str) -> str:
     """How to get the same section again."""
     said = f"python benchmarks/surgery.py --model {args.model}"
     said += f" --parts {part}"
+    said += f" --tokens {' '.join(map(str, args.tokens))}" if args.tokens else ""
     said += f" --device {args.device} --dtype {args.dtype}" if args.device != "cpu" else ""
     return said + (f" --texts {args.texts}" if part == "processes" else "")
 

@@ -29,7 +29,7 @@ def test_every_part_of_the_costs_runs_and_is_right(tmp_path):
     printed = said("benchmarks/surgery.py", *smallest, "--write", str(document))
     written = document.read_text(encoding="utf-8")
     for part in ("operations", "capture", "statistics", "sweeps", "pictures", "job"):
-        assert f"surgery.py --model tiny --parts {part}`" in printed
+        assert f"surgery.py --model tiny --parts {part} --tokens 8`" in printed
         assert f"{part} -->" in written
     assert "WRONG" not in printed
     assert "| control: stock / stock | 1" in printed or "| control: stock / stock | 0" in printed

@@ -13,7 +13,7 @@ import surgery as sg
 from benchmarks.cost.bench import Bench
 from benchmarks.cost.measure import flops
 from benchmarks.cost.table import Row, Table
-from benchmarks.cost.truth import Encoder, Verdict
+from benchmarks.cost.truth import Judge, Verdict
 from surgery.theatre import admit
 
 LENGTHS = (32, 128)
@@ -33,9 +33,9 @@ def sweeping(bench: Bench, lengths: Sequence[int] = LENGTHS) -> Iterator[Table]:
                 bench.stock(**text)
 
         table.add(Row(f"control: {SAMPLE} stock / {SAMPLE} stock", bench.ratio(naive, naive)))
-        encoder = Encoder(bench.stock)
+        judge = bench.judge(text)
         for what, plans, cuts, aim in variants(bench, tokens):
-            right = functools.partial(correct, encoder, text, cuts)
+            right = functools.partial(correct, judge, cuts)
             table.add(measured(bench, what, words, text, plans, naive, aim, right))
         work = flops(bench.config, 1, tokens) / 1e9
         table.say(
@@ -129,18 +129,15 @@ def counted(bench: Bench) -> Iterator[list[int]]:
             hook.remove()
 
 
-def correct(encoder: Encoder, text: dict, cuts: dict[int, dict], table: pd.DataFrame) -> Verdict:
+def correct(judge: Judge, cuts: dict[int, dict], table: pd.DataFrame) -> Verdict:
     """The sweep's `relative_l2` of some of its plans against float64's."""
-    found = table.set_index("plan")["relative_l2"]
-    ids = text["input_ids"].cpu()
+    found = table.set_index("plan")["relative_l2"][list(cuts)].to_numpy()
 
     def changes(dtype: type) -> np.ndarray:
-        before = encoder(ids, dtype=dtype)[0]
-        after = (encoder(ids, own, dtype=dtype)[0] for own in cuts.values())
+        before = judge.encoder(judge.ids, dtype=dtype)[0]
+        after = (judge.encoder(judge.ids, own, dtype=dtype)[0] for own in cuts.values())
         return np.array([np.linalg.norm(end - before) / np.linalg.norm(before) for end in after], np.float64)
 
     right = changes(np.float64)
-    off = np.linalg.norm(found[list(cuts)].to_numpy() - right)
-    return Verdict(
-        float(off / np.linalg.norm(changes(np.float32) - right)), float(off / np.linalg.norm(right))
-    )
+    off, single = np.linalg.norm(found - right), np.linalg.norm(changes(np.float32) - right)
+    return Verdict(float(off / (single * judge.precision)), float(off / np.linalg.norm(right)))

@@ -13,7 +13,7 @@ Every number here is printed by a command of this repository, and each section s
 within one process: the median of the turns, with the quartiles in brackets. The first row of each table is the control, a
 reference against itself: **a ratio inside the control's brackets is no difference**, and is marked ≈. Counts of ATen
 operations and of Python calls are exact (subject / reference). *float32's error* is how far the result is from the same
-equations in float64 NumPy, in units of how far these equations in float32 NumPy are: up to 2 is right.
+equations in float64 NumPy, in units of how far these equations in float32 NumPy are (in another precision: in units of how far the stock model's own run is): up to 2 is right.
 """
 
 

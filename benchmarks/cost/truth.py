@@ -33,7 +33,7 @@ class Encoder:
         dtype: Any = np.float64,
     ) -> tuple[np.ndarray, list[np.ndarray]]:
         """The last hidden state, (row, token, width), and each layer's weights, (row, head, query, key)."""
-        own = {name: value.astype(dtype) for name, value in self.weights.items()}
+        own = {name: value.astype(dtype, copy=False) for name, value in self.weights.items()}
 
         def linear(x, name):
             return x @ own[f"{name}.weight"].T + own[f"{name}.bias"]
