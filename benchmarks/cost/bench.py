@@ -76,7 +76,8 @@ class Bench:
         ids = text["input_ids"].cpu()
         judge = Judge(self.stock, ids)
         if self.dtype != torch.float32:
-            judge.precision = judge(self.stock(**text).last_hidden_state).times
+            own = judge(self.stock(**text).last_hidden_state)
+            judge.precision, judge.noise = own.times, own.distance
         return judge
 
     # --- measuring ----------------------------------------------------------------------------------------

@@ -139,5 +139,7 @@ def correct(judge: Judge, cuts: dict[int, dict], table: pd.DataFrame) -> Verdict
         return np.array([np.linalg.norm(end - before) / np.linalg.norm(before) for end in after], np.float64)
 
     right = changes(np.float64)
-    off, single = np.linalg.norm(found - right), np.linalg.norm(changes(np.float32) - right)
-    return Verdict(float(off / (single * judge.precision)), float(off / np.linalg.norm(right)))
+    off = np.linalg.norm(found - right)
+    # a rougher precision drowns small changes: its own noise, the same for every plan, is the unit
+    unit = np.linalg.norm(changes(np.float32) - right) if judge.noise is None else judge.noise * len(cuts) ** 0.5
+    return Verdict(float(off / unit), float(off / np.linalg.norm(right)))
