@@ -39,8 +39,19 @@ def install(folder: Path, requirements: list[str]) -> Path:
     ready = folder / "installed.txt"
     if not ready.exists():
         shutil.rmtree(folder, ignore_errors=True)
-        venv.create(folder, with_pip=True)
-        run([str(python), "-m", "pip", "install", "-q", "--no-input", TORCH, *requirements])
+        venv.create(folder)
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            str(python),
+            "install",
+            "-q",
+            "--no-input",
+            "--no-compile",
+        ]
+        run([*pip, TORCH, *requirements])
         ready.write_text("\n".join([TORCH, *requirements]), encoding="utf-8")
     return python
 
@@ -92,25 +103,26 @@ def main() -> None:
         return
     if args.keep and args.environments is None:
         parser.error("--keep needs --environments")
-    text = [
-        "## Peers",
-        "",
-        f"`python benchmarks/peers.py`, one thread, {platform.system()} {platform.machine()}. Random weights and biases; every "
-        "library in a fresh environment of its own, against the stock model (SDPA) of its own process. Each is asked for the "
-        "same: nothing; scores divided by 2 in every head; one head off; the attention weights of every layer. TransformerLens is "
-        "given a masked language model with a vocabulary of 8 words, the only BERT that its bridge takes. *WRONG* is the relative "
-        "distance from float64.",
-        "",
-    ]
-    print("\n".join(text))
+    print(INTRODUCTION)
+    if args.write:
+        write(args.write, "peers 0", INTRODUCTION)
     with tempfile.TemporaryDirectory() as temporary:
         environments = args.environments or Path(temporary)
         environments.mkdir(parents=True, exist_ok=True)
         for peer in args.peers:
-            text.append(compared(peer, args.shapes, environments, args.keep))
-            print(text[-1], flush=True)
-    if args.write:
-        write(args.write, "peers", "\n".join(text))
+            text = compared(peer, args.shapes, environments, args.keep)
+            print(text, flush=True)
+            if args.write:
+                write(args.write, f"peers {1 + list(PEERS).index(peer)} {peer}", text)
+
+
+INTRODUCTION = f"""## Peers
+
+`python benchmarks/peers.py`, one thread, {platform.system()} {platform.machine()}. Random weights and biases; every library in
+a fresh environment of its own, against the stock model (SDPA) of its own process. Each is asked for the same: nothing; scores
+divided by 2 in every head; one head off; the attention weights of every layer. TransformerLens is given a masked language model
+with a vocabulary of 8 words, for its bridge takes no other BERT. *WRONG* is followed by the relative distance from float64.
+"""
 
 
 if __name__ == "__main__":

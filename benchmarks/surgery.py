@@ -80,13 +80,10 @@ def main() -> None:
             for table in PARTS[part](bench, args):
                 text.append(table.markdown())
                 print(text[-1], flush=True)
-            if args.write:
-                place = list(PARTS).index(part)
-                write(
-                    args.write,
-                    f"surgery {args.model} {args.device} {args.dtype} {place} {part}",
-                    "\n".join(text),
-                )
+                if args.write:  # table by table, so that an interrupted run leaves what it has
+                    place = list(PARTS).index(part)
+                    name = f"surgery {args.model} {args.device} {args.dtype} {place} {part}"
+                    write(args.write, name, "\n".join(text))
 
 
 def title(args: argparse.Namespace) -> str:

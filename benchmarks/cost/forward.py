@@ -185,9 +185,8 @@ def capturing(bench: Bench, lengths: Sequence[int] = LENGTHS) -> Iterator[Table]
                 lambda two=two: [act() for act in two],
             )
             add("compare: both runs, all weights, tables and receipt / one stock", one.stock, compared, **aim)
-            if "together" in sg.compare.__kwdefaults__:
-                both = functools.partial(compared, together=True)
-                add("the same with both runs in one batch / one stock", one.stock, both, **aim)
+            both = functools.partial(compared, together=True)
+            add("the same with both runs in one batch / one stock", one.stock, both, **aim)
         sizes = [peak(act, bench.device) for act in (one.stock, one.maps, everything, single)]
         table.say(
             "Most memory above the start, MiB: stock {:.1f}, eager with output_attentions {:.1f}, every layer {:.1f}, one layer "

@@ -141,5 +141,7 @@ def correct(judge: Judge, cuts: dict[int, dict], table: pd.DataFrame) -> Verdict
     right = changes(np.float64)
     off = np.linalg.norm(found - right)
     # a rougher precision drowns small changes: its own noise, the same for every plan, is the unit
-    unit = np.linalg.norm(changes(np.float32) - right) if judge.noise is None else judge.noise * len(cuts) ** 0.5
+    unit = (
+        np.linalg.norm(changes(np.float32) - right) if judge.noise is None else judge.noise * len(cuts) ** 0.5
+    )
     return Verdict(float(off / unit), float(off / np.linalg.norm(right)))

@@ -106,7 +106,9 @@ class Judge:
     def __init__(self, model: Any, ids: Any, precision: float = 1.0, end: Callable = lambda hidden: hidden):
         """precision: how far the dtype that is judged rounds, in units of float32. end: from hidden states to what is judged."""
         self.encoder, self.ids, self.precision, self.end = Encoder(model), ids, precision, end
-        self.noise: float | None = None  # of another dtype than float32: how far the stock model is from float64
+        self.noise: float | None = (
+            None  # of another dtype than float32: how far the stock model is from float64
+        )
 
     def __call__(self, found: Any, maps: Any = None, **changes: Any) -> Verdict:
         """found: last hidden state. maps: weights by layer, or None. changes: `cuts` and `positions` of `Encoder`."""
