@@ -104,7 +104,7 @@ def operating(bench: Bench, lengths: Sequence[int] = LENGTHS) -> Iterator[Table]
             table.add(bench.row(what, one.stock, act, count, **more))
 
         add("control: stock / stock", one.stock, verdict=one.judge(one.stock()[0]))
-        band = {"aim": table.control.high, "aim_counts": IDLE, "why": HOOKS}
+        band = {"aim": table.control.band[1], "aim_counts": IDLE, "why": HOOKS}
         add("admitted, no plan active", one.admitted, verdict=one.judge(one.admitted()[0]), **band)
         empty = one.under(sg.Plan())
         add("the empty plan", empty, verdict=one.judge(empty()[0][0]))

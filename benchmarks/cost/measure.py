@@ -26,6 +26,11 @@ class Ratio:
     high: float
     seconds: float
 
+    @property
+    def band(self) -> tuple[float, float]:
+        """Of a control: what it spreads over, taken both ways, for which of two equals is the reference is chance."""
+        return min(self.low, 1 / self.high), max(self.high, 1 / self.low)
+
     def __str__(self) -> str:
         return f"{self.median:.2f} [{self.low:.2f}, {self.high:.2f}]"
 

@@ -11,7 +11,7 @@ HEADER = """# What surgery costs
 
 Every number here is printed by a command of this repository, and each section says by which. Times are ratios, taken in turns
 within one process: the median of the turns, with the quartiles in brackets. The first row of each table is the control, a
-reference against itself: **a ratio inside the control's brackets is no difference**, and is marked ≈. Counts of ATen
+reference against itself: **a ratio inside the control's brackets, taken both ways, is no difference**, and is marked ≈. Counts of ATen
 operations and of Python calls are exact (subject / reference). *float32's error* is how far the result is from the same
 equations in float64 NumPy, in units of how far these equations in float32 NumPy are (in another precision: in units of how far the stock model's own run is): up to 2 is right.
 """
@@ -96,8 +96,10 @@ class Table:
         return "| " + " | ".join(cells) + " |"
 
     def _mark(self, row: Row) -> str:
-        band = self.control
-        return " ≈" if band and row.time is not band and band.low <= row.time.median <= band.high else ""
+        if self.control is None or row.time is self.control:
+            return ""
+        low, high = self.control.band
+        return " ≈" if low <= row.time.median <= high else ""
 
 
 def write(path: Path, name: str, text: str) -> None:
