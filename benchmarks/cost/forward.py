@@ -54,6 +54,15 @@ class Pass:
 
         return act
 
+    def both(self) -> Any:
+        """Baseline and operated as two rows of one pass, every layer's weights kept."""
+        two = {name: value.repeat(2, 1) for name, value in self.text.items()}
+        halves, book = [torch.tensor([0]), torch.tensor([1])], Keep()
+        with run(
+            self.bench.patient.model, [sg.Plan(), sg.Plan(sg.Temperature(2.0))], rows=halves, witnesses=book
+        ):
+            return self.bench.patient.model(**two), book
+
 
 def plans(bench: Bench, tokens: int) -> Iterator[tuple[Any, int, dict[str, Any], float | None]]:
     """(operation, how many layers it touches, what it is to float64, aim)."""
@@ -173,7 +182,7 @@ def capturing(bench: Bench, lengths: Sequence[int] = LENGTHS) -> Iterator[Table]
             everything,
             verdict=verdict,
             aim=0.95 if tokens == LONG else None,
-            why="Both make and keep the same matrices.",
+            why=SCORES,
         )
         add("one layer / stock", one.stock, single, aim=1.05, why=BESIDE)
         if tokens < LONG:
@@ -186,7 +195,18 @@ def capturing(bench: Bench, lengths: Sequence[int] = LENGTHS) -> Iterator[Table]
             )
             add("compare: both runs, all weights, tables and receipt / one stock", one.stock, compared, **aim)
             both = functools.partial(compared, together=True)
-            add("the same with both runs in one batch / one stock", one.stock, both, **aim)
+            add(
+                "the same with both runs in one batch / one stock",
+                one.stock,
+                both,
+                **{**aim, "why": TOGETHER},
+            )
+            add(
+                "one pass of both as two rows, all weights, nothing else / one stock",
+                one.stock,
+                one.both,
+                **{**aim, "why": PAIR},
+            )
         sizes = [peak(act, bench.device) for act in (one.stock, one.maps, everything, single)]
         table.say(
             "Most memory above the start, MiB: stock {:.1f}, eager with output_attentions {:.1f}, every layer {:.1f}, one layer "
@@ -201,10 +221,13 @@ def capturing(bench: Bench, lengths: Sequence[int] = LENGTHS) -> Iterator[Table]
 
 
 BESIDE = "The layer's scores, its output and the mask beside its weights are made and kept too."
+SCORES = "The scores are kept beside the weights, for the receipt: twice the matrices of eager, which keeps the weights alone."
 COMPARE = (
-    "Two forward passes run one after the other, so that an operation that changes nothing shows a difference of exactly 0; "
-    "to that come the tables of every head and the receipt, which a forward pass has not."
+    "One after the other, so that what changes nothing shows a difference of exactly 0; and on top of the passes come the "
+    "measures of every head, the predictions and the receipt."
 )
+TOGETHER = "On top of the pass of two rows come the measures of every head, the predictions and the receipt."
+PAIR = "A second row of so few tokens costs nearly as much as the first wherever one row alone already keeps the machine busy."
 
 
 def statistics(bench: Bench, lengths: Sequence[int] = LENGTHS) -> Iterator[Table]:
