@@ -82,7 +82,8 @@ def main() -> None:
                 print(text[-1], flush=True)
                 if args.write:  # table by table, so that an interrupted run leaves what it has
                     place = list(PARTS).index(part)
-                    name = f"surgery {args.model} {args.device} {args.dtype} {place} {part}"
+                    lengths = "".join(f" {tokens}" for tokens in args.tokens or ())
+                    name = f"surgery {args.model} {args.device} {args.dtype} {place} {part}{lengths}"
                     write(args.write, name, "\n".join(text))
 
 

@@ -30,7 +30,7 @@ def test_every_part_of_the_costs_runs_and_is_right(tmp_path):
     written = document.read_text(encoding="utf-8")
     for part in ("operations", "capture", "statistics", "sweeps", "pictures", "job"):
         assert f"surgery.py --model tiny --parts {part} --tokens 8`" in printed
-        assert f"{part} -->" in written
+        assert f"{part} 8 -->" in written
     assert "WRONG" not in printed
     assert "| control: stock / stock | 1" in printed or "| control: stock / stock | 0" in printed
     idle = next(line for line in printed.splitlines() if line.startswith("| admitted, no plan active"))
