@@ -144,4 +144,5 @@ def correct(judge: Judge, cuts: dict[int, dict], table: pd.DataFrame) -> Verdict
     unit = (
         np.linalg.norm(changes(np.float32) - right) if judge.noise is None else judge.noise * len(cuts) ** 0.5
     )
+    unit = max(unit, 2.0**-23 * np.linalg.norm(right))  # what the table says is itself rounded to float32
     return Verdict(float(off / unit), float(off / np.linalg.norm(right)))
