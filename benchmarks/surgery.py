@@ -1,191 +1,104 @@
-"""What surgery costs: `python benchmarks/surgery.py`. Ratios to a named reference in the same run, on MiniLM, one thread.
+"""What surgery costs, as ratios to stock transformers within one run, beside an A/A control; exact counts; float64 as judge.
 
-Each time is the median of adjacent pairs (reference, subject), so that a slow moment of the machine hits both; the first
-line is an A/A control, the reference against itself: differences inside its band mean nothing. Counts of ATen operations and
-of Python calls, and bytes, are exact.
+    python benchmarks/surgery.py [--model minilm|bert-base|tiny] [--parts operations capture ...] [--write docs/costs.md]
+                                 [--device cpu|cuda] [--dtype float32|bfloat16|float16]
+
+Runs on CUDA too, with times between events; that way is untested. How a time is taken is in `cost/measure.py`, what is right
+in `cost/truth.py`. With --write the results replace this model's section of the document, the other sections stay.
 """
 
-import statistics
+import argparse
+import platform
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import surgery as sg
-from models import load
-from surgery.capture import Keep, Stream
-from surgery.theatre import run
+import torch
+import transformers
 
-PAIRS = 15
-SENTENCE = "The animal did not cross the street because it was too tired, and the driver stopped for it near the old bridge. "
+from benchmarks.cost import forward, pictures, spreading, sweeping
+from benchmarks.cost.bench import Bench
+from benchmarks.cost.patients import SHAPES
+from benchmarks.cost.table import Table, write
 
-
-class Count(TorchDispatchMode):
-    """Counts ATen operations."""
-
-    def __init__(self):
-        super().__init__()
-        self.operations = 0
-
-    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
-        self.operations += 1
-        return operation(*args, **(kwargs or {}))
+PARTS: dict[str, Callable[..., Iterator[Table]]] = {
+    "operations": lambda bench, args: forward.operating(bench, args.tokens or forward.LENGTHS),
+    "capture": lambda bench, args: forward.capturing(bench, args.tokens or forward.LENGTHS),
+    "statistics": lambda bench, args: forward.statistics(bench, args.tokens or forward.LENGTHS),
+    "sweeps": lambda bench, args: sweeping.sweeping(bench, args.tokens or sweeping.LENGTHS),
+    "pictures": lambda bench, args: pictures.drawing(bench),
+    "processes": lambda bench, args: spreading.processes(bench, args.texts),
+    "job": lambda bench, args: spreading.job(bench),
+}
 
 
-def operations(act: Callable[[], object]) -> int:
-    with Count() as count:
-        act()
-    return count.operations
-
-
-def python_calls(act: Callable[[], object]) -> int:
-    calls = 0
-
-    def count(_, event, __):
-        nonlocal calls
-        calls += event == "call"
-
-    sys.setprofile(count)
-    try:
-        act()
-    finally:
-        sys.setprofile(None)
-    return calls
-
-
-def ratio(reference: Callable[[], object], subject: Callable[[], object], pairs: int = PAIRS) -> float:
-    """The median of subject's time over reference's, pair by pair."""
-    for warm in (reference, subject):
-        warm()
-    found = []
-    for _ in range(pairs):
-        spent = []
-        for act in (reference, subject):
-            start = time.process_time()
-            act()
-            spent.append(time.process_time() - start)
-        found.append(spent[1] / spent[0])
-    return statistics.median(found)
-
-
-def peak(act: Callable[[], object]) -> float:
-    """MiB that the allocator held at most above where it began, by torch's own count of what each operation allocates."""
-    from torch.profiler import ProfilerActivity, profile
-
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
-        act()
-    held = most = 0
-    for event in sorted(recorded.profiler.kineto_results.events(), key=lambda e: e.start_ns()):
-        if event.name() == "[memory]":
-            held += event.nbytes()
-            most = max(most, held)
-    return most / 2**20
+def machine(device: str, dtype: torch.dtype) -> str:
+    """What it ran on."""
+    where = (
+        torch.cuda.get_device_name()
+        if device == "cuda"
+        else f"CPU ({torch.backends.cpu.get_cpu_capability()})"
+    )
+    return (
+        f"{platform.system()} {platform.machine()}, {where}, {str(dtype).removeprefix('torch.')}, {torch.get_num_threads()} thread; "
+        f"Python {platform.python_version()}, torch {torch.__version__.split('+')[0]}, transformers {transformers.__version__}."
+    )
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument(
+        "--model", choices=("minilm", *[s for s in SHAPES if s != "minilm"]), default="minilm"
+    )
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=None)
+    parser.add_argument("--tokens", nargs="+", type=int, help="lengths of the texts")
+    parser.add_argument("--texts", type=int, default=200, help="how many, for the processes")
+    parser.add_argument("--seconds", type=float, default=1.0, help="for the turns of a row, about")
+    parser.add_argument("--turns", type=int, default=5, help="at least")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
+    parser.add_argument("--write", type=Path, help="a Markdown file to write into")
+    args = parser.parse_args()
+    # workers load models by name, and random weights have none
+    parts = args.parts or [part for part in PARTS if part != "processes" or args.model == "minilm"]
+    if args.model != "minilm" and "processes" in parts:
+        parser.error("processes needs a model that the workers can load by its name: --model minilm")
     torch.set_num_threads(1)
-    patient, stock, eager = load("minilm"), load("minilm").model, load("minilm").model
-    eager.set_attn_implementation("eager")
-    sg.admit(patient.model)
+    dtype = getattr(torch, args.dtype)
+    bench = Bench(args.model, args.device, dtype, args.seconds, args.turns)
     with torch.inference_mode():
-        for tokens in (32, 128, 512):
-            rows(patient, stock, eager, tokens)
-        sweeps(patient, stock)
+        for part in parts:
+            text = [
+                f"## {title(args)}: {part}",
+                "",
+                f"`{command(args, part)}`; {machine(args.device, dtype)}",
+                "",
+            ]
+            print("\n".join(text), flush=True)
+            for table in PARTS[part](bench, args):
+                text.append(table.markdown())
+                print(text[-1], flush=True)
+                if args.write:  # table by table, so that an interrupted run leaves what it has
+                    place = list(PARTS).index(part)
+                    lengths = "".join(f" {tokens}" for tokens in args.tokens or ())
+                    name = f"surgery {args.model} {args.device} {args.dtype} {place} {part}{lengths}"
+                    write(args.write, name, "\n".join(text))
 
 
-def rows(patient, stock, eager, tokens: int) -> None:
-    text = patient.tokenizer(SENTENCE * 30, return_tensors="pt", truncation=True, max_length=tokens)
-    pairs = PAIRS if tokens < 512 else 5
-    model = patient.model
-
-    def plain():
-        return stock(**text)
-
-    def under(plan, **options):
-        def act():
-            with run(model, [plan], **options):
-                return model(**text)
-
-        return act
-
-    def maps():
-        return eager(**text, output_attentions=True)
-
-    real, none = text["attention_mask"].bool(), torch.zeros_like(text["attention_mask"]).bool()
-    two = {name: value.repeat(2, 1) for name, value in text.items()}
-
-    def streamed():
-        halves = [torch.tensor([0]), torch.tensor([1])]
-        with run(model, [sg.Plan(), sg.Plan(sg.Temperature(2.0))], rows=halves, witnesses=Stream(real, none)):
-            return model(**two)
-
-    print(f"{tokens} tokens                                       time   ATen operations   Python calls")
-    show("A/A control: stock / stock", ratio(plain, plain, pairs))
-    idle = under(sg.Plan())
-    show("no operation / stock", ratio(plain, idle, pairs), plain, idle)
-    for plan in (
-        sg.Plan(sg.DropScaling()),
-        sg.Plan(sg.Temperature(2.0).at("L0-3.H1,5")),
-        sg.Plan(sg.CausalMask()),
-        sg.Plan(sg.LocalMask(4).at("H2")),
-        sg.Plan(sg.RemovePositions()),
-        sg.Plan(sg.WeightDropout(0.1)),
-    ):
-        act = under(plan)
-        show(f"{plan.to_words()[0]} / stock", ratio(plain, act, pairs), plain, act)
-    show(
-        "capture of every layer / eager with output_attentions",
-        ratio(maps, under(sg.Plan(), witnesses=Keep()), pairs),
-    )
-    show(
-        "capture of one layer / stock", ratio(plain, under(sg.Plan(), witnesses=Keep(frozenset([3]))), pairs)
-    )
-    show("compare, all weights / one stock forward", ratio(plain, lambda: whole(patient, text), pairs))
-    show("statistics of two runs / two stock forwards", ratio(lambda: (plain(), plain()), streamed, pairs))
-    if tokens == 512:
-        print(
-            f"  memory above the start, MiB: stock {peak(plain):.1f}, eager with maps {peak(maps):.1f}, ",
-            end="",
-        )
-        print(f"capture of every layer {peak(under(sg.Plan(), witnesses=Keep())):.1f}, ", end="")
-        print(f"two stock rows {peak(lambda: stock(**two)):.1f}, statistics of two runs {peak(streamed):.1f}")
+def title(args: argparse.Namespace) -> str:
+    weights = "real weights" if args.model == "minilm" else "random weights and biases"
+    return f"{args.model} ({weights}) on {args.device}"
 
 
-def whole(patient, text) -> None:
-    """Both runs with every layer captured, without the tables that `compare` makes of them."""
-    for plan in (sg.Plan(), sg.Plan(sg.Temperature(2.0))):
-        with run(patient.model, [plan], witnesses=Keep()):
-            patient.model(**text)
-
-
-def sweeps(patient, stock) -> None:
-    text = patient.tokenizer(SENTENCE * 30, truncation=True, max_length=32)["input_ids"]
-    words = patient.tokenizer.decode(text, skip_special_tokens=True)
-    batch = patient.tokenizer(words, return_tensors="pt")
-    tokens = batch["input_ids"].shape[1]
-
-    def naive(count):
-        return lambda: [stock(**batch) for _ in range(count)]
-
-    heads, warm = sg.every_head(patient), sg.grid(sg.Temperature, t=[0.25 * n for n in range(1, 17)])
-    last = sg.grid(sg.Temperature, at="L4-5", t=[0.25 * n for n in range(1, 17)])
-    print(f"sweeps, {tokens} tokens, against one stock forward for each plan and one for the baseline")
-    show("every head off (72)", ratio(naive(73), lambda: sg.sweep(patient, words, heads), 5))
-    show("16 temperatures", ratio(naive(17), lambda: sg.sweep(patient, words, warm), 7))
-    show("16 temperatures, last two layers", ratio(naive(17), lambda: sg.sweep(patient, words, last), 7))
-
-
-def show(what: str, time_ratio: float, reference=None, subject=None) -> None:
-    line = f"  {what:<54}{time_ratio:5.2f}"
-    if reference is not None:
-        line += f"{operations(subject):>9} / {operations(reference)}"
-        line += f"{python_calls(subject):>9} / {python_calls(reference)}"
-    print(line)
+def command(args: argparse.Namespace, part: str) -> str:
+    """How to get the same section again."""
+    said = f"python benchmarks/surgery.py --model {args.model}"
+    said += f" --parts {part}"
+    said += f" --tokens {' '.join(map(str, args.tokens))}" if args.tokens else ""
+    said += f" --device {args.device} --dtype {args.dtype}" if args.device != "cpu" else ""
+    return said + (f" --texts {args.texts}" if part == "processes" else "")
 
 
 if __name__ == "__main__":
