@@ -9,7 +9,7 @@ from surgery.plan import Plan
 from workshop import bench
 from workshop.exercise import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity
 
-PAIRS = 60
+PAIRS = 48
 LITTLE, MUCH = 24, 64  # tokens after padding
 HARM = 10.0  # points
 
@@ -33,7 +33,7 @@ def measured(patient, plan, lang, seed):
             "weight": 100 * bench.by_head(on_pads, real[::4]).mean().item(),
         }
 
-    said, base = run(Plan())
+    said, base = bench.unoperated(run, patient, lang, seed)
     now, operated = run(plan)
     changed = sum(a != b for a, b in zip(said, now, strict=True))
     return base, operated, {"changed": changed, "asked": len(said)}
