@@ -2,7 +2,8 @@
 
 import functools
 import random
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,19 +64,8 @@ def ask(patient: Any, table: Table, lang: str, plan: Plan, pad_to: int | None = 
     """Asks a masked language model the questions of a table.
 
     pad_to: pads to so many tokens, at least to the longest question; None: no padding at all, questions of one length
-    run together. What the model says without surgery is asked once and remembered.
+    run together.
     """
-    return (
-        _asked(patient, table, lang, plan, pad_to) if len(plan) else _unoperated(patient, table, lang, pad_to)
-    )
-
-
-@functools.lru_cache(maxsize=64)
-def _unoperated(patient: Any, table: Table, lang: str, pad_to: int | None) -> Answers:
-    return _asked(patient, table, lang, Plan(), pad_to)
-
-
-def _asked(patient: Any, table: Table, lang: str, plan: Plan, pad_to: int | None) -> Answers:
     width = table.ids.shape[1]
     ids = torch.nn.functional.pad(table.ids, (0, max(0, (pad_to or 0) - width)))
     lengths = (table.ids != 0).sum(1)
@@ -120,6 +110,24 @@ def sites(patient: Any, inputs: dict[str, Tensor], plan: Plan) -> dict[int, Site
 def draw(seed: int) -> random.Random:
     """The random numbers of a set of examples."""
     return random.Random(9000 + seed)
+
+
+_seen: weakref.WeakKeyDictionary[torch.nn.Module, dict[Hashable, Any]] = weakref.WeakKeyDictionary()
+
+
+def remembered(patient: Any, key: Hashable, make: Callable[[], Any]) -> Any:
+    """What `make()` measured on this very model: without surgery it never changes, so it is measured once."""
+    kept = _seen.setdefault(patient.model, {})
+    if key not in kept:
+        if len(kept) >= 64:
+            kept.clear()
+        kept[key] = make()
+    return kept[key]
+
+
+def unoperated(run: Callable[[Plan], Any], patient: Any, lang: str, seed: int) -> Any:
+    """`run(Plan())` of an exercise, measured once for each set of examples."""
+    return remembered(patient, (run.__module__, lang, seed), lambda: run(Plan()))
 
 
 def rows(lang: str, texts: Sequence[Sequence[str]]) -> dict[str, Tensor]:

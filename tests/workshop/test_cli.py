@@ -42,7 +42,6 @@ def test_list_and_show_never_give_the_solution(lang, capsys):
             plan.describe(lang),
         ):
             assert spelling not in out
-        assert all(step.operation.name not in out for step in plan)
 
 
 def test_a_right_plan_ends_with_0_and_the_explanation(plan_file, capsys):

@@ -64,14 +64,14 @@ def must_divide():
     "八个头是最佳选择。",
     {
         DEPENDS: Words(
-            "It is the task's affair. Where eight neighbours must be brought: 1 head {fetch_1:.0f} %, 4 heads {fetch_4:.0f} %, 8 heads {fetch_8:.0f} %. The encoder's five questions need no eight: 1 head {scale_with:.0f} %, 4 heads {small_with:.0f} % after 800 steps.",
-            "由任务决定。必须取来八个邻居时：1 个头 {fetch_1:.0f} %，4 个头 {fetch_4:.0f} %，8 个头 {fetch_8:.0f} %。编码器的五种问题不需要八个：800 步后 1 个头 {scale_with:.0f} %，4 个头 {small_with:.0f} %。",
+            "It is the task's affair. Where eight neighbours must be brought: 1 head {fetch_1:.0f} %, 4 heads {fetch_4:.0f} %, 8 heads {fetch_8:.0f} %. The encoder's five questions need no eight: 1 head {scale_with:.0f} %, 4 heads {small_with:.0f} % after {scale_steps:.0f} steps.",
+            "由任务决定。必须取来八个邻居时：1 个头 {fetch_1:.0f} %，4 个头 {fetch_4:.0f} %，8 个头 {fetch_8:.0f} %。编码器的五种问题不需要八个：{scale_steps:.0f} 步后 1 个头 {scale_with:.0f} %，4 个头 {small_with:.0f} %。",
         )
     },
     trained=True,
 )
 def eight_heads():
-    numbers = kept("fetch_1", "fetch_4", "fetch_8", "scale_with", "small_with")
+    numbers = kept("fetch_1", "fetch_4", "fetch_8", "scale_with", "small_with", "scale_steps")
     needs = numbers["fetch_8"].mean - numbers["fetch_1"].mean > 10
     does_not = numbers["small_with"].mean > 90
     return DEPENDS if needs and does_not else HOLDS if needs else WRONG, numbers

@@ -6,6 +6,10 @@ import torch
 from torch.nn import functional as F
 
 from bilingual import Words
+from models import load
+from surgery.operations import IgnorePaddingMask
+from surgery.plan import Plan
+from workshop import bench
 from workshop.claims.claim import DEPENDS, HOLDS, SEEDS, WRONG, claim, over
 
 
@@ -173,3 +177,31 @@ def bool_mask_is_added():
 
     numbers = over(SEEDS, measure)
     return WRONG if numbers["added"].mean > 0.01 else HOLDS, numbers
+
+
+@claim(
+    "padding-changes-answers",
+    "Without the padding mask an answer depends on what else is in the batch.",
+    "没有填充掩码时，答案取决于同一批次里还有什么。",
+    {
+        HOLDS: Words(
+            "Padded to 64 tokens, {without:.0f} % of the trained encoder's answers change without the mask, {within:.0f} % with it.",
+            "填充到 64 个词元时，没有掩码会使训练好的编码器 {without:.0f} % 的答案改变，有掩码时为 {within:.0f} %。",
+        )
+    },
+)
+def padding_changes_answers():
+    patient = load("encoder", device="cpu")
+
+    def measure(generator):
+        table = bench.examples("en", generator.initial_seed(), 60)
+        bare = bench.ask(patient, table, "en", Plan(), None).said
+
+        def changed(plan):
+            padded = bench.ask(patient, table, "en", plan, 64).said
+            return 100 * sum(a != b for a, b in zip(bare, padded, strict=True)) / len(bare)
+
+        return {"within": changed(Plan()), "without": changed(Plan(IgnorePaddingMask()))}
+
+    numbers = over(range(3), measure)
+    return HOLDS if numbers["without"].mean > 5 > numbers["within"].mean else WRONG, numbers

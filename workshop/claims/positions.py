@@ -4,7 +4,7 @@ import torch
 
 from bilingual import Words
 from models.encoder import EncoderConfig, EncoderModel
-from models.layers import SinusoidalPositions
+from models.layers import RotaryPositions, SinusoidalPositions, rotate
 from surgery import metrics
 from workshop.claims.claim import DEPENDS, HOLDS, SEEDS, WRONG, claim, exact, kept, over
 
@@ -176,3 +176,51 @@ def rotary_any_length():
     numbers = kept("first_rotary_slid", "first_learned_slid", "first_rotary_64")
     place, length = numbers["first_rotary_slid"].mean > 95, numbers["first_rotary_64"].mean > 95
     return HOLDS if place and length else DEPENDS if place else WRONG, numbers
+
+
+@claim(
+    "rotary-distance",
+    "With rotary positions a score depends on how far apart two tokens are, not on where they stand.",
+    "使用旋转位置时，分数只取决于两个词元相距多远，与它们站在哪里无关。",
+    {
+        HOLDS: Words(
+            "A query and a key 5 apart: moved from places 0-25 to places up to 1,000, their score changes by at most {moved:.0e} (scores themselves: std {size:.2f}); moved apart from each other it changes by {farther:.2f}.",
+            "相距 5 的查询和键：从位置 0–25 移到最远 1000 处，分数最多变化 {moved:.0e}（分数本身的标准差 {size:.2f}）；而拉开彼此的距离则变化 {farther:.2f}。",
+        )
+    },
+)
+def rotary_distance():
+    turn = RotaryPositions(16)
+
+    def at(x, place):
+        return rotate(x, *turn(torch.full((1, 1), place)))
+
+    def measure(generator):
+        q, k = (torch.randn(200, 1, 1, 16, generator=generator) for _ in range(2))
+        scores = {p: (at(q, p) * at(k, p + 5)).sum(-1) / 4 for p in (0, 20, 100, 995)}
+        farther = (at(q, 0) * at(k, 50)).sum(-1) / 4
+        return {
+            "moved": max((scores[p] - scores[0]).abs().max().item() for p in scores),
+            "size": scores[0].std().item(),
+            "farther": (farther - scores[0]).abs().mean().item(),
+        }
+
+    numbers = over(SEEDS, measure)
+    return HOLDS if numbers["moved"].mean < 1e-4 < numbers["farther"].mean else WRONG, numbers
+
+
+@claim(
+    "decoder-without-positions",
+    "A decoder can do without position encodings.",
+    "解码器可以不用位置编码。",
+    {
+        HOLDS: Words(
+            "Which of two words came first, with a causal mask and no positions: {first_causal_16:.0f} % right at 16 words, {first_causal_64:.0f} % at 64 (trained on 3-16). Without the mask {first_none_16:.0f} %.",
+            "判断两个词谁先出现，有因果掩码而无位置编码：16 个词时正确率 {first_causal_16:.0f} %，64 个词时 {first_causal_64:.0f} %（用 3–16 个词训练）。没有掩码时 {first_none_16:.0f} %。",
+        )
+    },
+    trained=True,
+)
+def decoder_without_positions():
+    numbers = kept("first_causal_16", "first_causal_64", "first_none_16")
+    return HOLDS if numbers["first_causal_16"].mean > 95 else WRONG, numbers

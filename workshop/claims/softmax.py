@@ -10,7 +10,7 @@ from models import load
 from models.tasks import IGNORED
 from models.tasks.sentences import reading
 from surgery import metrics, theatre
-from surgery.operations import Temperature
+from surgery.operations import DropScaling, Temperature
 from surgery.plan import Plan
 from workshop import bench
 from workshop.claims.claim import DEPENDS, HOLDS, SEEDS, WRONG, claim, kept, over
@@ -79,6 +79,34 @@ def variance_one():
     unit = abs(numbers["unit"].mean - 1) < 0.05
     others = all(abs(numbers[name].mean - 1) < 0.05 for name in ("linear", "bert"))
     return HOLDS if unit and others else DEPENDS if unit else WRONG, numbers
+
+
+@claim(
+    "scale-is-temperature",
+    "Leaving out 1/√d_k is a temperature of 1/√d_k, nothing else.",
+    "去掉 1/√d_k 就相当于温度 1/√d_k，仅此而已。",
+    {
+        HOLDS: Words(
+            "On the trained encoder (d_k = 16) the logits without the scale and those at T = 1/4 differ by at most {apart:.0e}; from the unoperated ones both differ by {moved:.2f} on average.",
+            "在训练好的编码器上（d_k = 16），去掉缩放与 T = 1/4 的 logits 最多相差 {apart:.0e}；两者与未手术时平均相差 {moved:.2f}。",
+        )
+    },
+)
+def scale_is_temperature():
+    patient = load("encoder", device="cpu")
+
+    def logits(inputs, plan):
+        with torch.inference_mode(), theatre.run(patient.model, [plan]):
+            return patient.model(**inputs).logits
+
+    def measure(generator):
+        inputs = reading(bench.examples("en", generator.initial_seed(), 20).ids)
+        plans = Plan(), Plan(DropScaling()), Plan(Temperature(0.25))
+        plain, dropped, cold = (logits(inputs, plan) for plan in plans)
+        return {"apart": (dropped - cold).abs().max().item(), "moved": (dropped - plain).abs().mean().item()}
+
+    numbers = over(range(3), measure)
+    return HOLDS if numbers["apart"].mean < 1e-3 * numbers["moved"].mean else WRONG, numbers
 
 
 @claim(

@@ -27,7 +27,7 @@ def measured(patient, plan, lang, seed):
             "pooled": metrics.relative_l2(there.mean(1), back.mean(1)).max().item(),
         }
 
-    return run(Plan()), run(plan), {}
+    return bench.unoperated(run, patient, lang, seed), run(plan), {}
 
 
 def fault(plan: Plan, evidence: Evidence):

@@ -31,7 +31,7 @@ def measured(patient, plan, lang, seed):
         kinds = {kind: 100 * value for kind, value in found.by_kind.items()}
         return {"ahead": 100 * ahead.max().item(), "back": 100 * back.mean().item(), **kinds}
 
-    base, operated = run(Plan()), run(plan)
+    base, operated = bench.unoperated(run, patient, lang, seed), run(plan)
     worst = min(ASKED, key=lambda kind: operated[kind] - base[kind])
     best = max(ASKED, key=lambda kind: operated[kind] - base[kind])
     facts = {

@@ -68,7 +68,7 @@ def measured(patient, plan, lang, seed):
             "bfloat16": 100 * (forbidden["bfloat16"] or 0.0),
         }
 
-    _, base = run(Plan())
+    _, base = bench.unoperated(run, patient, lang, seed)
     everywhere, operated = run(plan)
     shut = bool(everywhere.any())
     ends = 100 * spread_of_nan(patient, inputs, everywhere.any(0)) if shut else 0.0

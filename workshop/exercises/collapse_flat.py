@@ -44,7 +44,7 @@ def measured(patient, plan, lang, seed):
             "accuracy": 100 * bench.ask(patient, table, lang, plan).mean,
         }
 
-    size_before, base = run(Plan())
+    size_before, base = bench.unoperated(run, patient, lang, seed)
     size_after, operated = run(plan)
     return base, operated, {"silent": size_after < 0.01 * size_before, "rise": operated["end"] - base["end"]}
 

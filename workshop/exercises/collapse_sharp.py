@@ -31,7 +31,7 @@ def measured(patient, plan, lang, seed):
             "chance": 100 * bench.by_head(1 / keys.clamp(min=1), real).mean().item(),
         }
 
-    keys_before, base = run(Plan())
+    keys_before, base = bench.unoperated(run, patient, lang, seed)
     keys_after, operated = run(plan)
     return base, operated, {"keys_before": keys_before, "keys_after": keys_after}
 

@@ -1,6 +1,5 @@
 """Which heads are needed? Switch off as many as possible."""
 
-import functools
 import itertools
 
 from bilingual import Words
@@ -16,7 +15,6 @@ KEEPS = 90.0
 AT_LEAST = 2
 
 
-@functools.lru_cache(maxsize=8)
 def alone(patient, lang, seed):
     """Of the unoperated model: what each head costs when it alone is off, and where it stands by entropy."""
     table = bench.examples(lang, seed, PAIRS)
@@ -46,7 +44,9 @@ def measured(patient, plan, lang, seed):
         off = float((silent & ~blocked).sum())
         return {"off": off, "accuracy": 100 * bench.ask(patient, table, lang, plan).mean}
 
-    cost, entropy = alone(patient, lang, seed)
+    cost, entropy = bench.remembered(
+        patient, (__name__, "alone", lang, seed), lambda: alone(patient, lang, seed)
+    )
     ranks = sorted(entropy, key=entropy.get)
     needed = max(cost, key=cost.get)
     facts = {
@@ -60,7 +60,7 @@ def measured(patient, plan, lang, seed):
         "flattest": _name(ranks[-1]),
         "flattest_cost": cost[ranks[-1]],
     }
-    return run(Plan()), run(plan), facts
+    return bench.unoperated(run, patient, lang, seed), run(plan), facts
 
 
 def _name(cell: tuple[int, int]) -> str:

@@ -39,14 +39,13 @@ def measured(patient, plan, lang, seed):
     def run(plan):
         allowed = bench.permitted(bench.sites(patient, inputs, plan))
         allowed = allowed & real[None, :, None, :, None] & real[None, :, None, None, :]
-        return {
-            "reach": float((allowed * apart).max()),
-            "accuracy": 100 * bench.ask(patient, table, lang, plan).mean,
-            "narrower": 100 * bench.ask(patient, table, lang, narrower(plan)).mean,
-        }
+        accuracy = 100 * bench.ask(patient, table, lang, plan).mean
+        other = narrower(plan)
+        less = accuracy if other == plan else 100 * bench.ask(patient, table, lang, other).mean
+        return {"reach": float((allowed * apart).max()), "accuracy": accuracy, "narrower": less}
 
     longest = int(real.sum(1).max())
-    return run(Plan()), run(plan), {"longest": longest, "far": longest - 1}
+    return bench.unoperated(run, patient, lang, seed), run(plan), {"longest": longest, "far": longest - 1}
 
 
 def fault(plan: Plan, evidence: Evidence):

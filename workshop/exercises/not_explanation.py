@@ -1,6 +1,5 @@
 """A head that looks at the answer and is not needed: attention is not explanation."""
 
-import functools
 import itertools
 
 import torch
@@ -19,7 +18,6 @@ LOOKS = 50.0  # per cent of the [MASK]'s weight
 COSTS = 3.0  # points
 
 
-@functools.lru_cache(maxsize=8)
 def alone(patient, lang, seed):
     """Of the unoperated model: each head's weight from [MASK] on the answer word, and what it costs to lose that head."""
     table = bench.examples(lang, seed, PAIRS, ("role",))
@@ -42,7 +40,9 @@ def alone(patient, lang, seed):
 def measured(patient, plan, lang, seed):
     """For "who did it?": how much the plan's heads look at the answer, and the accuracy without them."""
     table = bench.examples(lang, seed, PAIRS, ("role",))
-    looks, cost = alone(patient, lang, seed)
+    looks, cost = bench.remembered(
+        patient, (__name__, "alone", lang, seed), lambda: alone(patient, lang, seed)
+    )
     mine = [looks[cell] for cell in sorted(bench.touched(patient, plan, "ablate_head"))]
     lookers = [cell for cell in looks if looks[cell] >= LOOKS]
     costs = [cost[cell] for cell in lookers]

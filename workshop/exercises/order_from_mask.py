@@ -29,7 +29,7 @@ def measured(patient, plan, lang, seed):
             "apart": metrics.relative_l2(pooled[::2], pooled[1::2]).min().item(),
         }
 
-    return run(Plan()), run(plan), {}
+    return bench.unoperated(run, patient, lang, seed), run(plan), {}
 
 
 def fault(plan: Plan, evidence: Evidence):

@@ -30,7 +30,7 @@ def measured(patient, plan, lang, seed):
             "control": metrics.relative_l2(one, other.expand_as(one)).min().item(),
         }
 
-    return run(Plan()), run(plan), {}
+    return bench.unoperated(run, patient, lang, seed), run(plan), {}
 
 
 def fault(plan: Plan, evidence: Evidence):

@@ -9,7 +9,7 @@ from surgery.plan import Plan
 from workshop import bench
 from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity
 
-PAIRS = 60
+PAIRS = 48
 LITTLE, MUCH = 24, 64  # tokens after padding
 HARM = 10.0  # points
 
@@ -33,7 +33,7 @@ def measured(patient, plan, lang, seed):
             "weight": 100 * bench.by_head(on_pads, real[::4]).mean().item(),
         }
 
-    said, base = run(Plan())
+    said, base = bench.unoperated(run, patient, lang, seed)
     now, operated = run(plan)
     changed = sum(a != b for a, b in zip(said, now, strict=True))
     return base, operated, {"changed": changed, "asked": len(said)}
@@ -142,10 +142,10 @@ EXERCISE = Exercise(
     outcome=outcome,
     explanation=Words(
         "Without the mask [PAD] draws {after[weight]} of the weight, and the answers fall from {before[much]} to {after[much]} (padded to 24: {after[little]}); bare sentences are answered as before. So whether a sentence is understood depends on "
-        "which sentences share its batch: a bug that unit tests with one sentence never see. Retrained encoders, padded to 64: {known[padding_64]} % right (mean ± sd of 3 seeds); a model that never had the mask in training copes ({known[padding_trained]} %). "
-        "The mask matters to those who grew up with it.",
+        "which sentences share its batch: a bug that unit tests with one sentence never see. Retrained encoders, padded to 64: {known[padding_64]} % right (mean ± sd of 3 seeds); one that never had the mask in training does better ({known[padding_trained]} %), though so much padding is new to it too. "
+        "The mask matters most to those who grew up with it.",
         "没有掩码时，[PAD] 吸走了 {after[weight]} 的权重，正确率从 {before[much]} 降到 {after[much]}（填充到 24 时为 {after[little]}）；不填充的句子答案不变。于是一个句子能否被理解，取决于它和哪些句子同批：只用一个句子的单元测试永远发现不了。"
-        "重新训练的编码器填充到 64 时正确率为 {known[padding_64]} %（3 个种子的均值 ± 标准差）；而训练时就没有掩码的模型应付得来（{known[padding_trained]} %）。掩码只对习惯了它的模型重要。",
+        "重新训练的编码器填充到 64 时正确率为 {known[padding_64]} %（3 个种子的均值 ± 标准差）；训练时就没有掩码的模型好一些（{known[padding_trained]} %），但这么多填充对它来说也是新的。越是习惯了掩码的模型，越离不开它。",
     ),
     further=Words(
         "Lift the mask in one layer only. Which layer minds more?",

@@ -38,7 +38,7 @@ def measured(patient, plan, lang, seed):
             "accuracy": 100 * bench.ask(patient, table, lang, plan).mean,
         }
 
-    before, base = run(Plan())
+    before, base = bench.unoperated(run, patient, lang, seed)
     after, operated = run(plan)
     ratios = after / before
     generator = torch.Generator().manual_seed(seed)

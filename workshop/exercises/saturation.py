@@ -54,7 +54,7 @@ def measured(patient, plan, lang, seed):
             "accuracy": 100 * bench.ask(patient, table, lang, plan).mean,
         }
 
-    keys_before, base = run(Plan())
+    keys_before, base = bench.unoperated(run, patient, lang, seed)
     keys_after, operated = run(plan)
     share = operated["gradient"] / base["gradient"]
     return base, operated, {"share": share, "keys_before": keys_before, "keys_after": keys_after}

@@ -33,14 +33,20 @@ def measured(patient, plan, lang, seed):
 
     def run(plan):
         weights = bench.stacked(bench.sites(patient, inputs, plan), "weights")
+        accuracy = 100 * bench.ask(patient, table, lang, plan).mean
+        other = turned(plan)
         return {
-            "accuracy": 100 * bench.ask(patient, table, lang, plan).mean,
-            "turned": 100 * bench.ask(patient, table, lang, turned(plan)).mean,
+            "accuracy": accuracy,
+            "turned": accuracy if other == plan else 100 * bench.ask(patient, table, lang, other).mean,
             "largest": bench.by_head(weights.amax(-1), real).mean().item(),
         }
 
     temperatures = [step.operation.t for step in plan if step.operation.name == "temperature"]
-    return run(Plan()), run(plan), {"t": temperatures[0] if len(temperatures) == 1 else None}
+    return (
+        bench.unoperated(run, patient, lang, seed),
+        run(plan),
+        {"t": temperatures[0] if len(temperatures) == 1 else None},
+    )
 
 
 def fault(plan: Plan, evidence: Evidence):
