@@ -437,6 +437,10 @@ class Events:
             else:
                 shown = self.restore(setting, lang, self.pool.default, kind="replace")
                 return merged(self.labels(lang), updates, shown)
+        number = updates.get(page.exercise)
+        if number:  # an exercise begins with nothing cut
+            shown = self.restore(self.lessons.setting(number, lang), lang, self.pool.default, kind="replace")
+            return merged(self.labels(lang), updates, shown)
         if lang != "en":
             info = {page.model: gr.update(info=self.pool.about(first.model, lang))}
             updates = merged(self.labels(lang), info, self.results_in(lang, None), updates)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
@@ -96,17 +97,18 @@ class LessonEvents:
             page.problem_lesson: at.problem(""),
         }
 
-    def patient(self, number: int, asked: dict, steps: list) -> dict:
-        """The exercise's model with a text that it reads, under the given steps."""
-        lang, model = asked[self.page.lang], workshop.exercise(number).model(asked[self.page.lang])
+    def setting(self, number: int, lang: str) -> Setting:
+        """The exercise's model with a text that it reads, and nothing cut yet."""
+        model = workshop.exercise(number).model(lang)
         example = next((e for e in presets.EXAMPLES.values() if e.model == model), None)
-        same = example is None or asked[self.page.model] == model
-        setting = Setting(
-            text=asked[self.page.text] if same else example.text,
-            other=asked[self.page.other] if same else example.other,
-            model=model,
-            steps=steps,
-        )
+        return Setting(model=model) if example is None else Setting(example.text, example.other, model)
+
+    def patient(self, number: int, asked: dict, steps: list) -> dict:
+        """The exercise's model under the given steps; a text that the visitor wrote for that model stays."""
+        page, lang = self.page, asked[self.page.lang]
+        setting = dataclasses.replace(self.setting(number, lang), steps=steps)
+        if asked[page.model] == setting.model and asked[page.text]:
+            setting = dataclasses.replace(setting, text=asked[page.text], other=asked[page.other] or "")
         return self.events.restore(setting, lang, self.events.shown_setting(asked).model)
 
     def labels(self, lang: str, number: int = 0, progress: Any = None, report: Report | None = None) -> dict:

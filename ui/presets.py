@@ -43,6 +43,7 @@ EXAMPLES: dict[str, Example] = {
     "who": Example(
         Words("Chinese: who did it?", "谁做的？"), "猫被狗打败了[SEP]是谁做的？[MASK]", model="encoder-zh"
     ),
+    "writer": Example(Words("Letter by letter", "逐字母续写"), "the old bear ", model="characters"),
     "odd": Example(
         Words("Odd tokens", "奇怪的词元"), "Price: $5 or $x_$? <b>bold</b> & “quotes” 🧬 naïve 你好"
     ),

@@ -322,15 +322,13 @@ def test_a_sweep_shows_every_head_opens_one_and_gives_its_numbers(open_page):
 def test_a_decoder_writes_on_without_and_with_surgery(open_page):
     page = open_page().ready()
     assert not page.page.locator("#write").is_visible()
-    page.write("text", "the ")
-    page.page.locator("#model input").click()
-    page.after(lambda: page.page.get_by_role("option", name="characters").click())
+    page.after(lambda: page.pill("examples", "writer"))
     page.page.locator("#write").click()
     page.page.wait_for_selector("#written dd")
-    wanted = sg.generate(load("characters"), "the ", RemovePositions(), tokens=90, temperature=1.0, seed=0)
+    wanted = sg.generate(load("characters"), "the old bear ", RemovePositions(), tokens=90, temperature=1.0, seed=0)
     shown = [text.replace("␣", " ") for text in page.page.locator("#written dd").all_inner_texts()]
     assert [
-        text.startswith("the " + run.rstrip())
+        text.startswith("the old bear " + run.rstrip())
         for text, run in zip(shown, (wanted.baseline, wanted.operated), strict=True)
     ] == [True, True]
     assert f"after {wanted.parted} tokens" in page.text("written")
