@@ -574,7 +574,7 @@ class Events:
         return (
             {
                 page.title: at.title(lang),
-                page.mode: gr.update(choices=at.mode_choices(lang)),
+                page.mode: gr.update(choices=at.mode_choices(lang), label=t("lesson.mode", lang)),
                 page.running: at.running(lang),
                 page.sweep_file: gr.update(label=t("sweep.file", lang)),
                 page.sweep: panels.sweep(swept, lang),
