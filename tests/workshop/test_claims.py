@@ -57,6 +57,8 @@ def test_a_verdict_that_nobody_foresaw_is_said_with_its_numbers():
         (Measured(1e-7, 2e-8), ".0e", "1e-07 ± 2e-08"),
         (Measured(1050624.0), ",.0f", "1,050,624"),
         (Measured(float("nan")), ".0f", "NaN"),
+        (Measured(3e-7, 1e-7), "r", "< 1e-05"),
+        (Measured(3e-3, 1e-7), "r", "3e-03"),
     ],
 )
 def test_spreads_are_shown_where_they_can_be_seen(value, spec, text):

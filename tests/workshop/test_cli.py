@@ -34,13 +34,7 @@ def test_list_and_show_never_give_the_solution(lang, capsys):
         out = capsys.readouterr().out
         assert one.question.say(lang) in out and one.task.say(lang) in out
         plan = one.solved(lang)
-        for spelling in (
-            plan.to_python(),
-            plan.to_json(),
-            plan.to_link(),
-            *plan.to_words(),
-            plan.describe(lang),
-        ):
+        for spelling in (plan.to_python(), plan.to_json(), plan.to_link(), *plan.to_words()):
             assert spelling not in out
 
 

@@ -12,6 +12,7 @@ from bilingual import Words
 from workshop.known import FILE
 
 SEEDS = range(5)
+ROUNDING = 1e-5  # float32, through a few layers
 
 HOLDS, DEPENDS, WRONG = "holds", "depends", "wrong"
 VERDICTS: dict[str, Words] = {
@@ -22,12 +23,15 @@ VERDICTS: dict[str, Words] = {
 
 
 class Measured(NamedTuple):
-    """A mean with its standard deviation over seeds; sd is None where nothing varies. `f"{m:.1f}"` prints both."""
+    """A mean with its standard deviation over seeds; sd is None where nothing varies. `f"{m:.1f}"` prints both,
+    `f"{m:r}"` says of what should be rounding that it is."""
 
     mean: float
     sd: float | None = None
 
     def __format__(self, spec: str) -> str:
+        if spec == "r":  # rounding differs between machines: how small it is, not its digits
+            return f"< {ROUNDING:.0e}" if abs(self.mean) < ROUNDING else f"{self.mean:.0e}"
         value = _printed(self.mean, spec)
         if self.sd is None or float(_printed(self.sd, spec).replace(",", "")) == 0:
             return value  # a spread too small to be seen at this precision

@@ -72,8 +72,8 @@ def sums_after_dropout():
     "−1e9 会损害梯度，−∞ 更安全。",
     {
         WRONG: Words(
-            "Where a key is left both give the same weights and gradients (largest difference {weights:.0e} and {gradients:.0e}). Where none is left −1e9 gives {uniform:.2f} to each of 6 forbidden keys, and −∞ gives NaN in {nan:.0f} % of the rows. In float16 −1e9 cannot be written: {half:.0f} % of the attempts raise an error.",
-            "只要还剩一个键，两者的权重和梯度都相同（最大差 {weights:.0e} 与 {gradients:.0e}）。一个不剩时，−1e9 给 6 个被禁的键各 {uniform:.2f}，−∞ 使 {nan:.0f} % 的行成为 NaN。float16 写不下 −1e9：{half:.0f} % 的尝试报错。",
+            "Where a key is left both give the same weights and gradients (largest difference {weights:r} and {gradients:r}). Where none is left −1e9 gives {uniform:.2f} to each of 6 forbidden keys, and −∞ gives NaN in {nan:.0f} % of the rows. In float16 −1e9 cannot be written: {half:.0f} % of the attempts raise an error.",
+            "只要还剩一个键，两者的权重和梯度都相同（最大差 {weights:r} 与 {gradients:r}）。一个不剩时，−1e9 给 6 个被禁的键各 {uniform:.2f}，−∞ 使 {nan:.0f} % 的行成为 NaN。float16 写不下 −1e9：{half:.0f} % 的尝试报错。",
         )
     },
 )
@@ -158,7 +158,7 @@ def _raises(attempt) -> bool:
     "任何掩码都可以直接加到分数上。",
     {
         WRONG: Words(
-            "A boolean mask that is added adds 0 or 1: a forbidden key keeps {added:.2f} of a row's weight (6 keys, 3 forbidden). Given to scaled_dot_product_attention as booleans it keeps {given:.2f}.",
+            "A boolean mask that is added adds 0 or 1: forbidden keys keep {added:.2f} of a row's weight (3 of 6 keys forbidden). Given to scaled_dot_product_attention as booleans they keep {given:.2f}.",
             "把布尔掩码加上去只会加 0 或 1：被禁的键仍占一行权重的 {added:.2f}（6 个键，3 个被禁）。作为布尔掩码传给 scaled_dot_product_attention 时为 {given:.2f}。",
         )
     },

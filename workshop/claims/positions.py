@@ -6,9 +6,7 @@ from bilingual import Words
 from models.encoder import EncoderConfig, EncoderModel
 from models.layers import RotaryPositions, SinusoidalPositions, rotate
 from surgery import metrics
-from workshop.claims.claim import DEPENDS, HOLDS, SEEDS, WRONG, claim, exact, kept, over
-
-ROUNDING = 1e-5
+from workshop.claims.claim import DEPENDS, HOLDS, ROUNDING, SEEDS, WRONG, claim, exact, kept, over
 
 
 def model(generator: torch.Generator, **choices) -> EncoderModel:
@@ -42,8 +40,8 @@ def apart(a: torch.Tensor, b: torch.Tensor) -> float:
     "没有位置编码，ABC 与 CBA 的输出相同。",
     {
         DEPENDS: Words(
-            "Only if outputs are pooled: the means differ by {pooled:.0e}. Place by place they differ by {place:.2f}; each word carries its output along (to {carried:.0e}).",
-            "只有在汇总之后才成立：平均值相差 {pooled:.0e}。逐个位置相差 {place:.2f}；每个词带着自己的输出走（误差 {carried:.0e}）。",
+            "Only if outputs are pooled: the means differ by {pooled:r}. Place by place they differ by {place:.2f}; each word carries its output along ({carried:r}).",
+            "只有在汇总之后才成立：平均值相差 {pooled:r}。逐个位置相差 {place:.2f}；每个词带着自己的输出走（误差 {carried:r}）。",
         )
     },
 )
@@ -68,8 +66,8 @@ def abc_cba():
     "没有位置编码，模型会混淆“下跌 5 %”和“上涨 5 %”。",
     {
         WRONG: Words(
-            "Those are different words: the pooled vectors differ by {words:.2f} without any position. What gets lost is who did it to whom (same words: {order:.0e}).",
-            "那是不同的词：完全没有位置时汇总向量仍相差 {words:.2f}。丢失的是谁对谁做了什么（词相同：{order:.0e}）。",
+            "Those are different words: the pooled vectors differ by {words:.2f} without any position. What gets lost is who did it to whom (same words, other order: {order:r}).",
+            "那是不同的词：完全没有位置时汇总向量仍相差 {words:.2f}。丢失的是谁对谁做了什么（词相同：{order:r}）。",
         )
     },
 )
@@ -88,8 +86,8 @@ def fell_rose():
     "没有位置编码，模型不可能知道顺序。",
     {
         DEPENDS: Words(
-            "Only if it looks both ways (the last token differs by {both:.0e} when two earlier words change places), or has one layer ({one:.0e}). With a causal mask and two layers it differs by {causal:.2f}.",
-            "只有双向时成立（交换前面两个词，最后一个词元只差 {both:.0e}），或只有一层时成立（{one:.0e}）。有因果掩码和两层时相差 {causal:.2f}。",
+            "Only if it looks both ways (the last token differs by {both:r} when two earlier words change places), or has one layer ({one:r}). With a causal mask and two layers it differs by {causal:.2f}.",
+            "只有双向时成立（交换前面两个词，最后一个词元只差 {both:r}），或只有一层时成立（{one:r}）。有因果掩码和两层时相差 {causal:.2f}。",
         )
     },
 )
@@ -115,8 +113,8 @@ def no_positions_no_order():
     "两个正弦位置编码之差是另一个位置的编码，所以模型可以做位置减法。",
     {
         WRONG: Words(
-            "Of {pairs:.0f} differences {near:.0f} come within 10 % of any encoding. What holds: one rotation carries every PE(p) to PE(p + 17) (largest error {turn:.0e}), and PE(p)·PE(p + 17) is the same for every p (to {dot:.0e}).",
-            "{pairs:.0f} 个差中只有 {near:.0f} 个与某个编码相差在 10 % 以内。成立的是：同一个旋转把每个 PE(p) 变成 PE(p + 17)（最大误差 {turn:.0e}），且 PE(p)·PE(p + 17) 与 p 无关（误差 {dot:.0e}）。",
+            "Of {pairs:.0f} differences {near:.0f} come within 10 % of any encoding. What holds: one rotation carries every PE(p) to PE(p + 17) (largest error {turn:r}), and PE(p)·PE(p + 17) is the same for every p (differences {dot:r}).",
+            "{pairs:.0f} 个差中只有 {near:.0f} 个与某个编码相差在 10 % 以内。成立的是：同一个旋转把每个 PE(p) 变成 PE(p + 17)（最大误差 {turn:r}），且 PE(p)·PE(p + 17) 与 p 无关（误差 {dot:r}）。",
         )
     },
 )
@@ -184,8 +182,8 @@ def rotary_any_length():
     "使用旋转位置时，分数只取决于两个词元相距多远，与它们站在哪里无关。",
     {
         HOLDS: Words(
-            "A query and a key 5 apart: moved from places 0-25 to places up to 1,000, their score changes by at most {moved:.0e} (scores themselves: std {size:.2f}); moved apart from each other it changes by {farther:.2f}.",
-            "相距 5 的查询和键：从位置 0–25 移到最远 1000 处，分数最多变化 {moved:.0e}（分数本身的标准差 {size:.2f}）；而拉开彼此的距离则变化 {farther:.2f}。",
+            "A query and a key 5 apart: moved from places 0-25 to places up to 1,000, their score changes by at most {moved:r} (scores themselves: std {size:.2f}); moved apart from each other it changes by {farther:.2f}.",
+            "相距 5 的查询和键：从位置 0–25 移到最远 1000 处，分数最多变化 {moved:r}（分数本身的标准差 {size:.2f}）；而拉开彼此的距离则变化 {farther:.2f}。",
         )
     },
 )
