@@ -182,8 +182,8 @@ def rotary_any_length():
     "使用旋转位置时，分数只取决于两个词元相距多远，与它们站在哪里无关。",
     {
         HOLDS: Words(
-            "A query and a key 5 apart: moved from places 0-25 to places up to 1,000, their score changes by at most {moved:r} (scores themselves: std {size:.2f}); moved apart from each other it changes by {farther:.2f}.",
-            "相距 5 的查询和键：从位置 0–25 移到最远 1000 处，分数最多变化 {moved:r}（分数本身的标准差 {size:.2f}）；而拉开彼此的距离则变化 {farther:.2f}。",
+            "A query and a key 5 apart: moved from places 0-25 to places up to 1,000, their score changes by {moved:r} (scores themselves: std {size:.2f}); moved apart from each other it changes by {farther:.2f}.",
+            "相距 5 的查询和键：从位置 0–25 移到最远 1000 处，分数变化 {moved:r}（分数本身的标准差 {size:.2f}）；而拉开彼此的距离则变化 {farther:.2f}。",
         )
     },
 )

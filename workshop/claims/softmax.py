@@ -87,8 +87,8 @@ def variance_one():
     "去掉 1/√d_k 就相当于温度 1/√d_k，仅此而已。",
     {
         HOLDS: Words(
-            "On the trained encoder (d_k = 16) the logits without the scale and those at T = 1/4 differ by at most {apart:r}; from the unoperated ones both differ by {moved:.2f} on average.",
-            "在训练好的编码器上（d_k = 16），去掉缩放与 T = 1/4 的 logits 最多相差 {apart:r}；两者与未手术时平均相差 {moved:.2f}。",
+            "On the trained encoder (d_k = 16) the logits without the scale and those at T = 1/4 differ by {apart:r}; from the unoperated ones both differ by {moved:.2f} on average.",
+            "在训练好的编码器上（d_k = 16），去掉缩放与 T = 1/4 的 logits 相差 {apart:r}；两者与未手术时平均相差 {moved:.2f}。",
         )
     },
 )
