@@ -78,6 +78,7 @@ FAMILIES: dict[str, Family] = {
     "opt": Family("OPT"),
     "gpt_neox": Family("GPT-NeoX"),
     "llama": Family("Llama"),
+    "mistral": Family("Mistral"),
     "qwen2": Family("Qwen2"),
     "qwen3": Family("Qwen3"),
     "gemma": Family("Gemma"),

@@ -156,6 +156,7 @@ FAMILIES: list[Case] = [
     Case("ESM-1b", "EsmModel", {**_ROBERTA, "position_embedding_type": "absolute", "token_dropout": False}, first="roberta"),
     Case("GPT-NeoX", "GPTNeoXModel", _BERT, causal=_CAUSAL, silent=_ROTARY),
     Case("Llama", "LlamaModel", _LLAMA, causal=_CAUSAL, silent=_ROTARY),
+    Case("Mistral", "MistralModel", {**_LLAMA, "sliding_window": 4}, causal=_CAUSAL, half_window={0: 3, 1: 3, 2: 3}, silent=_ROTARY),
     Case("Qwen2", "Qwen2Model", _LLAMA, causal=_CAUSAL, silent=_ROTARY),
     Case("Qwen3", "Qwen3Model", _LLAMA, causal=_CAUSAL, silent=_ROTARY),
     Case("Gemma", "GemmaModel", _LLAMA, causal=_CAUSAL, silent=_ROTARY),
