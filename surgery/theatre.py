@@ -347,6 +347,18 @@ class Scope:
         return moved
 
     @property
+    def rows(self) -> int | None:
+        """With how many rows the forward pass began."""
+        return self._rows
+
+    def origins(self, block: int) -> list[int]:
+        """For each row that runs through `block`, the row among the first ones that it descends from."""
+        found = list(range(self._rows or 1))
+        for number in range(1, block + 1):
+            found += [found[source] for source in self.joins.get(number, ())]
+        return found
+
+    @property
     def acts(self) -> bool:
         """Whether any operation touches anything."""
         return bool(self._checks)
@@ -605,16 +617,32 @@ def _let_rows_join(anatomy: Anatomy) -> None:
 def _before_block(
     block: nn.Module, args: tuple, kwargs: dict[str, Any]
 ) -> tuple[tuple, dict[str, Any]] | None:
-    """Lets rows join the batch: copies of rows that have done the same so far."""
+    """Lets rows join the batch: copies of rows that have done the same so far.
+
+    What else a block is given by row, such as the rotation of its positions, comes anew for each block, for the first rows.
+    """
     for scope in _open.get():
         if isinstance(scope, Scope) and scope.joins:
             number = next((k for k, own in enumerate(scope.anatomy.blocks) if own is block), None)
-            sources = scope.joins.get(number, ())
-            if sources:
-                hidden = args[0] if args else kwargs["hidden_states"]  # (row, token, width)
-                hidden = torch.cat((hidden, hidden[sources]))
-                return ((hidden, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": hidden})
+            if number is None or min(scope.joins) > number:
+                continue
+            hidden = args[0] if args else kwargs["hidden_states"]  # (row, token, width)
+            hidden = torch.cat((hidden, hidden[scope.joins.get(number, [])]))
+            rest = {name: x for name, x in kwargs.items() if name != "hidden_states"}
+            more, rest = _by_row((args[1:], rest), scope.rows, scope.origins(number))
+            return ((hidden, *more), rest) if args else ((), {**rest, "hidden_states": hidden})
     return None
+
+
+def _by_row(given: Any, rows: int | None, origins: list[int]) -> Any:
+    """`given` with each tensor that has an entry for each of `rows` (row, token, ...) as of the rows `origins`."""
+    if isinstance(given, torch.Tensor):
+        return given[origins] if given.dim() > 2 and given.shape[0] == rows != 1 else given
+    if isinstance(given, tuple | list):
+        return type(given)(_by_row(part, rows, origins) for part in given)
+    if isinstance(given, dict):
+        return {name: _by_row(part, rows, origins) for name, part in given.items()}
+    return given
 
 
 def _after_positions(module: nn.Module, args: tuple, kwargs: dict[str, Any], encoded: Any) -> Any:
