@@ -35,58 +35,58 @@ def attend(
     cut: Cut,
     *,
     scale: float,
+    before: float = 1.0,
+    first: int = 0,
     allowed: torch.Tensor | None = None,
     padding: torch.Tensor | None = None,
     bias: torch.Tensor | None = None,
+    scaled_bias: bool = False,
     causal: bool = False,
     dropout: float = 0.0,
     witness: Witness | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Attention under `cut`.
 
-    scale: the model's factor on q·kᵀ. allowed: bool, (row, 1 or head, query, key), True = may attend; None = all,
-    or all that came before if `causal`. padding: where only padding forbids, same shape. bias: added to the scores.
-    dropout: the model's own, in training. Returns the output (row, query, head, d_v) and the weights (row, head,
-    query, key), None where the fused kernel did without them. A query without any permitted key gets weights 0
-    and output 0.
+    scale: the model's factor on q·kᵀ, of which q and k already carry `before`. first: the position of the first key.
+    allowed: bool, (row, 1 or head, query, key), True = may attend; None = all, or all that came before if `causal`.
+    padding: where only padding forbids, same shape. bias: added to the scores by the model, such as relative positions;
+    `scaled_bias`: it already carries `scale`, which is one for both. dropout: the model's own, in training. Returns the output (row, query, head, d_v) and the weights (row, head, query,
+    key), None where the fused kernel did without them. A query without any permitted key gets weights 0 and output 0.
     """
     rows, heads, n_query, _ = query.shape
-    key, value = _spread(key, heads), _spread(value, heads)
+    query, key, value = cut.project(query, _spread(key, heads), _spread(value, heads))
     if causal and (n_query == 1 or allowed is not None):
         causal = False
     if causal and ("mask" in cut.touches or witness or cut.materialises or bias is not None):
-        grid = _grid(n_query, key.shape[2], None, query.device)
+        grid = _grid(n_query, key.shape[2], first, None, query.device)
         causal, allowed = False, (grid.keys <= grid.queries[:, None])[None, None]
     if "mask" in cut.touches:
-        allowed = cut.mask(allowed, _grid(n_query, key.shape[2], padding, query.device), rows, heads)
+        allowed = cut.mask(allowed, _grid(n_query, key.shape[2], first, padding, query.device), rows, heads)
     # allowed: (row | 1, head | 1, query, key), or None for everything
-    scales = cut.scale(rows, heads, scale)  # (row, head), or None for `scale` everywhere
+    edited = cut.scale(rows, heads, scale)  # two of (row, head), or None for `scale` everywhere
     kind = query.dtype
-    if kind in (torch.float16, torch.bfloat16) and (scales is not None or witness or cut.materialises):
+    if kind in (torch.float16, torch.bfloat16) and (edited is not None or witness or cut.materialises):
         # Edited scores may leave half precision.
         query, key, value = query.float(), key.float(), value.float()
-    if scales is not None and (scales == scales[0, 0]).all():
-        scale, scales = float(scales[0, 0]), None
+    factor, cooled = scale / before, 1.0  # on q·kᵀ and on the bias: numbers, or tensors (row, head, 1, 1)
+    if edited is not None:
+        factor = _per_head(edited[0] / edited[1] / before, query)
+        cooled = _per_head((edited[0] / scale if scaled_bias else 1.0) / edited[1], query)
 
     if not (cut.materialises or witness or bias is not None):
-        query = query if scales is None else query * _per_head(scales / scale, query)
         weights = None
-        output = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=allowed, dropout_p=dropout, is_causal=causal, scale=scale
-        )  # (row, head, query, d_v)
+        output = _fused(query, key, value, factor, scale / before, allowed, dropout, causal)
     elif hasattr(witness, "bytes_at_a_time") and not cut.materialises and not dropout:
-        scale = scale if scales is None else _per_head(scales, query)
-        weights, output = None, _in_blocks(query, key, value, scale, allowed, bias, witness)
+        weights, output = None, _in_blocks(query, key, value, factor, cooled, allowed, bias, witness)
     else:
-        scores = query @ key.transpose(2, 3)  # (row, head, query, key)
-        factor = scale if scales is None else _per_head(scales, scores)
         free = (
             not torch.is_grad_enabled()
         )  # backward() will not ask for what is overwritten: one buffer is enough
+        scores = query @ key.transpose(2, 3)  # (row, head, query, key)
         scores = scores.mul_(factor) if free else scores * factor
-        scores = cut.edit("scores", scores)
-        weights = softmax(scores if bias is None else scores + bias, allowed, overwrite=free and not witness)
-        weights = cut.edit("weights", weights)
+        scores = cut.compare(scores, query, key, before, None if edited is None else edited[1])
+        scores = cut.edit("scores", scores if bias is None else scores + bias * cooled)
+        weights = cut.edit("weights", softmax(scores, allowed, overwrite=free and not witness))
         output = F.dropout(weights, dropout) @ value  # (row, head, query, d_v)
     output = cut.edit("output", output)
 
@@ -97,24 +97,36 @@ def attend(
     return output.transpose(1, 2).to(kind).contiguous(), weights
 
 
-def _in_blocks(query, key, value, scale, allowed, bias, witness: Witness) -> torch.Tensor:
+def _fused(query, key, value, factor, scale, allowed, dropout, causal) -> torch.Tensor:
+    """Attention by the kernel, which takes one factor for all heads: what differs between them goes into q."""
+    if isinstance(factor, torch.Tensor) or factor == 0:  # the kernel multiplies what it masked: 0 · -∞ is NaN
+        query, factor = query * (factor / scale), scale
+    return F.scaled_dot_product_attention(
+        query, key, value, attn_mask=allowed, dropout_p=dropout, is_causal=causal, scale=factor
+    )  # (row, head, query, d_v)
+
+
+def _in_blocks(query, key, value, factor, cooled, allowed, bias, witness: Witness) -> torch.Tensor:
     """Attention a few queries at a time: the witness sees every row, and no (token x token) matrix exists at once."""
     output = query.new_empty(*query.shape[:3], value.shape[-1])  # (row, head, query, d_v)
     one_query = query.shape[0] * query.shape[1] * key.shape[2] * query.element_size()
     step = max(1, witness.bytes_at_a_time // one_query)
     for start in range(0, query.shape[2], step):
         some = slice(start, start + step)
-        scores = query[:, :, some] @ key.transpose(2, 3) * scale  # (row, head, some queries, key)
+        scores = query[:, :, some] @ key.transpose(2, 3) * factor  # (row, head, some queries, key)
+        if bias is not None:
+            scores = scores + (bias if bias.shape[2] == 1 else bias[:, :, some]) * cooled
         mask = allowed if allowed is None or allowed.shape[2] == 1 else allowed[:, :, some]
-        extra = bias if bias is None or bias.shape[2] == 1 else bias[:, :, some]
-        weights = softmax(scores if extra is None else scores + extra, mask)
+        weights = softmax(scores, mask)
         output[:, :, some] = weights @ value
         witness.see_queries(start, scores, weights, mask)
     return output
 
 
-def _per_head(numbers: np.ndarray, like: torch.Tensor) -> torch.Tensor:
-    """(row, head) numbers as a tensor (row, head, 1, 1) of the kind of `like`."""
+def _per_head(numbers: np.ndarray, like: torch.Tensor) -> float | torch.Tensor:
+    """(row, head) numbers as one number where all are alike, else as a tensor (row, head, 1, 1) of the kind of `like`."""
+    if (numbers == numbers[0, 0]).all():
+        return float(numbers[0, 0])
     return torch.as_tensor(numbers, dtype=like.dtype, device=like.device)[:, :, None, None]
 
 
@@ -129,14 +141,25 @@ def softmax(
     return torch.softmax(fill(~(allowed | blocked), -math.inf), dim=-1).masked_fill(blocked, 0.0)
 
 
+def split_mask(mask: torch.Tensor, bias: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+    """A mask that nothing is known of, as (allowed, None, bias): bool, and what is left to add to the scores."""
+    if mask.dtype == torch.bool:
+        return mask, None, bias
+    allowed = mask > torch.finfo(mask.dtype).min / 2
+    rest = mask.masked_fill(~allowed, 0)
+    if bool(rest.any()):
+        bias = rest if bias is None else bias + rest
+    return allowed, None, bias
+
+
 def _spread(tensor: torch.Tensor, heads: int) -> torch.Tensor:
     """Key/value heads repeated until there is one for each query head (grouped-query attention)."""
     return tensor if tensor.shape[1] == heads else tensor.repeat_interleave(heads // tensor.shape[1], dim=1)
 
 
-def _grid(n_query: int, n_key: int, padding: torch.Tensor | None, device: torch.device) -> Grid:
+def _grid(n_query: int, n_key: int, first: int, padding: torch.Tensor | None, device: torch.device) -> Grid:
     """The queries are the last `n_query` of `n_key` positions (earlier keys come from a cache)."""
-    keys = torch.arange(n_key, device=device)
+    keys = torch.arange(first, first + n_key, device=device)
     return Grid(
         keys[n_key - n_query :] if n_query <= n_key else torch.arange(n_query, device=device), keys, padding
     )

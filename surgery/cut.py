@@ -59,18 +59,25 @@ class Touch:
         """Its random numbers for a batch of `rows` in a layer of `heads`."""
         return Draw(self.generator, rows if self.rows is None else len(self.rows), heads, self.heads)
 
+    def block(self, tensor: torch.Tensor) -> torch.Tensor:
+        """What it touches of `tensor` (row, head, *rest)."""
+        return tensor if self.rows is None and self.heads is None else tensor[self._where(tensor)]
+
     def edit(self, tensor: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
         """`tensor` (row, head, *rest) with the touched block replaced by `change(block)`; may reuse its memory."""
         if self.rows is None and self.heads is None:
             return change(tensor)
-        rows = torch.arange(tensor.shape[0]) if self.rows is None else self.rows
-        heads = torch.arange(tensor.shape[1]) if self.heads is None else torch.tensor(self.heads)
-        where = (rows[:, None].to(tensor.device), heads.to(tensor.device))
+        where = self._where(tensor)
         block = change(tensor[where])
         # Autograd may still need the old values; without it one buffer is enough.
         whole = tensor.clone() if torch.is_grad_enabled() else tensor
         whole[where] = block.to(whole.dtype)
         return whole
+
+    def _where(self, tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        rows = torch.arange(tensor.shape[0]) if self.rows is None else self.rows
+        heads = torch.arange(tensor.shape[1]) if self.heads is None else torch.tensor(self.heads)
+        return rows[:, None].to(tensor.device), heads.to(tensor.device)
 
 
 @dataclass
@@ -94,8 +101,11 @@ class Cut:
         """Whether an operation must know which keys are padding."""
         return any(touch.operation.lifts_padding for touch in self.touches.get("mask", ()))
 
-    def scale(self, rows: int, heads: int, scale: float) -> np.ndarray | None:
-        """The factor on q·kᵀ: (row, head) in float64, or None where no operation changes it. scale: the model's own."""
+    def scale(self, rows: int, heads: int, scale: float) -> tuple[np.ndarray, np.ndarray] | None:
+        """The factor on q·kᵀ and the temperature: (row, head) each in float64, or None where no operation changes them.
+
+        scale: the model's own factor.
+        """
         if "scale" not in self.touches:
             return None
         scaling, temperature = np.full((rows, heads), scale), np.ones((rows, heads))
@@ -105,7 +115,44 @@ class Cut:
                 range(heads) if touch.heads is None else touch.heads,
             )
             scaling[where], temperature[where] = touch.operation.scale(scaling[where], temperature[where])
-        return scaling / temperature
+        return scaling, temperature
+
+    def project(self, *vectors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """query, key and value, (row, head, token, width), after the operations that see all heads of a layer."""
+        for touch in self.touches.get("projections", ()):
+            own = [x if touch.rows is None else x[touch.rows.to(x.device)] for x in vectors]
+            heads = slice(None) if touch.heads is None else touch.heads
+            changed = [new[:, heads] for new in touch.operation.projections(*own)]
+            vectors = tuple(
+                touch.edit(x.clone(), lambda _, new=new: new) for x, new in zip(vectors, changed, strict=True)
+            )
+        return vectors
+
+    def compare(
+        self,
+        scores: torch.Tensor,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        before: float,
+        temperature: np.ndarray | None,
+    ) -> torch.Tensor:
+        """`scores` (row, head, query, key) where operations make them anew from query and key, (row, head, token, width).
+
+        before: the factor that the query carries. temperature: (row, head); None for 1.
+        """
+        if not any(touch.operation.sees_vectors for touch in self.touches.get("scores", ())):
+            return scores
+        heat = np.ones(scores.shape[:2]) if temperature is None else temperature
+        heat = torch.as_tensor(heat, dtype=scores.dtype, device=scores.device)[:, :, None, None]
+        for touch in self.touches.get("scores", ()):
+            if touch.operation.sees_vectors:
+                draw = touch.draw(*scores.shape[:2])
+                q, k, t = (touch.block(x) for x in (query / before, key, heat))
+                made = touch.operation.scores
+                scores = touch.edit(
+                    scores, lambda block, draw=draw, q=q, k=k, t=t, made=made: made(block, draw, q, k) / t
+                )
+        return scores
 
     def mask(self, allowed: torch.Tensor | None, grid: Grid, rows: int, heads: int) -> torch.Tensor:
         """What may be attended to after the masks of this layer: bool, (row or 1, head or 1, query, key).
@@ -129,6 +176,8 @@ class Cut:
     def edit(self, stage: str, tensor: torch.Tensor) -> torch.Tensor:
         """`tensor` (row, head, query, key or d_v) after the operations of "scores", "weights" or "output"."""
         for touch in self.touches.get(stage, ()):
+            if touch.operation.sees_vectors:
+                continue
             draw = touch.draw(*tensor.shape[:2])
             change = getattr(touch.operation, stage)
             tensor = touch.edit(tensor, lambda block, change=change, draw=draw: change(block, draw))

@@ -3,6 +3,7 @@
 An operation never sees layers or heads: it gets the rows and heads that its selection chose and returns them
 changed. Tensors are
 
+    query, key, value (row, head, token, width)   of all heads of a layer, for what happens at "projections"
     scores, weights   (row, head, query, key)
     output            (row, head, query, d_v)     the mixed values, before the output projection
     allowed           (row, head, query, key)     bool, True = may attend
@@ -25,7 +26,7 @@ from surgery.selection import EVERYWHERE, Selection
 if TYPE_CHECKING:
     import torch
 
-STAGES = ("positions", "scale", "mask", "scores", "weights", "output")
+STAGES = ("positions", "projections", "scale", "mask", "scores", "weights", "output")
 
 REGISTRY: dict[str, type[Operation]] = {}
 
@@ -191,6 +192,8 @@ class Operation:
     )
     # Works on the padding mask alone: it comes before the other masks, and needs to know which keys are padding.
     lifts_padding: ClassVar[bool] = False
+    # Of operations on scores: it makes them anew, from the query and key vectors, and so comes before the others.
+    sees_vectors: ClassVar[bool] = False
     # Of position operations: whether a token's new position depends on its own alone, so that text may come in parts.
     token_by_token: ClassVar[bool] = False
 
@@ -233,6 +236,9 @@ class Operation:
 
     def check(self, tokens: int) -> None:
         """Raises OperationError if a text of so many tokens cannot be operated on."""
+
+    def check_heads(self, heads: int) -> None:
+        """Raises OperationError if a model of so many heads cannot be operated on."""
 
     def describe(self, lang: str = "en") -> str:
         """Title and parameters on one line."""

@@ -24,14 +24,18 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from bilingual import SurgeryError
+from surgery import adapter
 from surgery import anatomy as anatomies
-from surgery.anatomy import Anatomy, Call, UnsupportedError
-from surgery.attention import Witness, attend
+from surgery import probe as probes
+from surgery.anatomy import Anatomy, UnsupportedError
+from surgery.attention import Witness, attend, split_mask
 from surgery.cut import Cut, Touch
 from surgery.operation import REGISTRY, Operation, Step
+from surgery.places import Place, moved_bias, read_again
 from surgery.plan import Plan
+from surgery.probe import Probe
 
-_open: ContextVar[tuple["Scope | _Probe", ...]] = ContextVar("open surgery scopes", default=())
+_open: ContextVar[tuple["Scope | Probe", ...]] = ContextVar("open surgery scopes", default=())
 _admitted: weakref.WeakKeyDictionary[nn.Module, Anatomy] = weakref.WeakKeyDictionary()
 _lock = threading.RLock()
 _PREFIX = "surgery_"
@@ -44,14 +48,15 @@ class ScopeError(SurgeryError):
 # --- admitting a model --------------------------------------------------------------------------------------
 
 
-def admit(model: nn.Module) -> Anatomy:
+def admit(model: nn.Module, *args: Any, **kwargs: Any) -> Anatomy:
     """Readies `model` (once) and returns its anatomy. Without a plan it computes exactly what it did before.
 
-    Raises UnsupportedError for a model that surgery cannot reach; the model is then left as it was.
+    args, kwargs: what to call it with, once, for a model that is not one of transformers (see adapter.py). Raises UnsupportedError for a model that surgery cannot reach; the model is then left as it was.
     """
     with _lock:
         if model not in _admitted:
-            _admitted[model] = _admit(model)
+            example = bool(args or kwargs) and not anatomies.known(model)
+            _admitted[model] = _adapt(model, args, kwargs) if example else _admit(model)
         return _admitted[model]
 
 
@@ -65,15 +70,35 @@ def _admit(model: nn.Module) -> Anatomy:
     except BaseException:
         model.set_attn_implementation(original)
         raise
-    base = getattr(model, "base_model", model)
-    _admitted.setdefault(base, anatomy)
-    for module in {model, base}:
+    for module in _entrances(model):
+        _admitted.setdefault(module, anatomy)
         if _before_forward not in module._forward_pre_hooks.values():  # a copy brings its hooks along
             module.register_forward_pre_hook(_before_forward, with_kwargs=True)
-    for module in anatomy.position_modules:
-        if _after_positions not in module._forward_hooks.values():
-            module.register_forward_hook(_after_positions, with_kwargs=True)
+    _hook_places(anatomy)
     return anatomy
+
+
+def _hook_places(anatomy: Anatomy) -> None:
+    for place in anatomy.places:
+        if place.how != "bias" and _after_positions not in place.module._forward_hooks.values():
+            place.module.register_forward_hook(_after_positions, with_kwargs=True)
+
+
+def _adapt(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> Anatomy:
+    with in_eval(model):
+        anatomy = adapter.examine(model, args, kwargs, lambda probe: probes.watched(model, probe))
+    if _before_call not in model._forward_pre_hooks.values():  # a copy brings its hooks along
+        model.register_forward_pre_hook(_before_call, with_kwargs=True)
+        model.register_forward_hook(_after_call, always_call=True)
+    _hook_places(anatomy)
+    return anatomy
+
+
+def _entrances(model: nn.Module) -> set[nn.Module]:
+    """What people and `generate` call: the model, the model without its head, and an encoder of its own."""
+    base = getattr(model, "base_model", model)
+    encoder = model.get_encoder() if getattr(model.config, "is_encoder_decoder", False) else model
+    return {model, base, encoder}
 
 
 def _register(original: str) -> str:
@@ -87,35 +112,11 @@ def _register(original: str) -> str:
     return name
 
 
-class _Probe:
-    """Watches one forward pass and notes the calls of attention in their order."""
-
-    def __init__(self) -> None:
-        self.calls: list[Call] = []
-
-    def knows(self, module: nn.Module) -> bool:
-        """It looks at every module."""
-        return True
-
-    def attention(self, module, query, key, value, mask, scaling: float | None, *_: Any) -> None:
-        d_k = query.shape[-1]
-        self.calls.append(Call(module, query.shape[1], d_k, d_k**-0.5 if scaling is None else float(scaling)))
-
-    def remember(self, mask: Any, arguments: dict[str, Any]) -> None:
-        """Masks tell nothing about anatomy."""
-
-
-def _probe(model: nn.Module) -> list[Call]:
-    devices = (parameter.device for parameter in model.parameters())
-    device = next(
-        (d for d in devices if d.type != "meta"), "cpu"
-    )  # "meta": kept elsewhere by accelerate, which moves inputs
-    padding = getattr(model.config, "pad_token_id", None)
-    ids = torch.full((1, 2), 1 if padding == 0 else 0, device=device)
-    probe = _Probe()
-    with in_eval(model), _opened(probe), torch.no_grad():
-        model(input_ids=ids, attention_mask=torch.ones_like(ids))
-    return probe.calls
+def _probe(model: nn.Module) -> Probe:
+    probe = Probe()
+    with in_eval(model), _opened(probe), probes.watched(model, probe), torch.no_grad():
+        model(**probes.inputs(model))
+    return probe
 
 
 @contextmanager
@@ -162,6 +163,7 @@ class Scope:
         self._masks: dict[int, tuple[torch.Tensor, dict[str, Any]]] = {}
         self._calls: dict[int, int] = {}
         self._rows: int | None = None
+        self._total: int | None = None
         self._padding: tuple[torch.Tensor | None, ...] = ()
         for plan, where, first in zip(plans, rows, since or [0] * len(self.plans), strict=True):
             self._resolve(plan, where, name or anatomy.name, first)
@@ -194,7 +196,9 @@ class Scope:
 
         masks: (row, token), 0 on padding; a second one is that of an encoder-decoder's decoder.
         """
-        if tokens is not None:
+        one = len(self.anatomy.kinds) == 1 and tokens is not None
+        self._total = cached + tokens if one else None
+        if one:
             for operation in self._checks:
                 operation.check(cached + tokens)
         if cached:
@@ -230,27 +234,67 @@ class Scope:
         scaling: float | None,
         dropout: float,
         causal: bool | None,
+        bias: torch.Tensor | None = None,
+        wanted: bool = False,
     ) -> tuple[torch.Tensor, torch.Tensor | None] | None:
-        """The layer under its plan, or None where neither an operation nor a witness wants it."""
+        """The layer under its plan, or None where neither an operation nor a witness wants it. wanted: weights too."""
         layer = self._layer(module)
         cut, witness = self._cuts[layer], self.witnesses(layer)
-        if not cut.touches and witness is None:
+        moved = self._moved(layer, bias, query.shape[0], key.shape[2])
+        if not cut.touches and witness is None and moved is bias:
             return None
+        witness = _Blind() if wanted and witness is None else witness
+        if self._total is None:
+            for touch in cut.touches.get("mask", ()):
+                touch.operation.check(key.shape[2])
         causal = getattr(module, "is_causal", True) if causal is None else causal
-        allowed, padding, bias = self._split(mask, cut)
+        allowed, padding, bias = self.split(mask, cut, moved)
+        before = self.anatomy.before[layer]
         return attend(
             query,
             key,
             value,
             cut,
-            scale=query.shape[-1] ** -0.5 if scaling is None else scaling,
+            scale=(query.shape[-1] ** -0.5 if scaling is None else scaling) * before,
+            before=before,
+            first=0
+            if self._total is None
+            else self._total - key.shape[2],  # a window's cache forgets the first ones
             allowed=allowed,
             padding=padding,
             bias=bias,
+            scaled_bias=self.anatomy.family.scaled_bias,
             causal=causal and mask is None,
             dropout=dropout,
             witness=witness,
         )
+
+    def _moved(self, layer: int, bias: torch.Tensor | None, rows: int, keys: int) -> torch.Tensor | None:
+        """The position bias of a layer, (row or 1, head, query, key), with some rows' positions changed."""
+        own = [p for p in self.anatomy.places if p.how == "bias" and layer in p.layers]
+        if bias is None or not own or not self._positions:
+            return bias
+        ids = torch.arange(keys, device=bias.device)[None].expand(rows, -1)
+        real = self._real(own[0], ids)
+        bias = bias.expand(rows, -1, -1, -1).clone()
+        for where, operations in self._positions:
+            where = torch.arange(rows, device=ids.device) if where is None else where.to(ids.device)
+            new = _follow(operations, ids[where], real[where])
+            if new is None:
+                bias[where] = 0.0
+            else:
+                bias[where] = moved_bias(own[0], bias, new[:, keys - bias.shape[2] :], new)
+        return bias
+
+    def _mask_of(self, place: Place) -> torch.Tensor | None:
+        """The padding mask of the text whose positions enter there."""
+        side = next(i for i, own in enumerate(self.anatomy.places) if own is place)
+        return self._padding[side] if side < len(self._padding) else None
+
+    def _real(self, place: Place, ids: torch.Tensor) -> torch.Tensor:
+        """bool, (row, token): False on padding."""
+        mask = self._mask_of(place)
+        return torch.ones_like(ids, dtype=torch.bool) if mask is None else mask[:, -ids.shape[1] :].bool()
 
     def _layer(self, module: nn.Module) -> int:
         layers = self.anatomy.layers_of[id(module)]
@@ -258,10 +302,12 @@ class Scope:
         self._calls[id(module)] = call + 1
         return layers[call % len(layers)]
 
-    def _split(self, mask: torch.Tensor | None, cut: Cut) -> tuple[torch.Tensor | None, ...]:
-        """A mask as (allowed, forbidden by padding alone, bias): bool, bool, and what is left to add."""
+    def split(
+        self, mask: torch.Tensor | None, cut: Cut, bias: torch.Tensor | None
+    ) -> tuple[torch.Tensor | None, ...]:
+        """A mask as (allowed, forbidden by padding alone, bias): bool, bool, and what is left to add, `bias` included."""
         if mask is None:
-            return None, None, None
+            return None, None, bias
         if id(mask) in self._masks:
             mask, arguments = self._masks[id(mask)]
             allowed = mask if mask.dtype == torch.bool else _explicit(arguments)
@@ -269,38 +315,48 @@ class Scope:
             return (
                 allowed,
                 _explicit({**arguments, "attention_mask": None}) & ~allowed if padded else None,
-                None,
+                bias,
             )
         if cut.lifts_padding:
             raise UnsupportedError(
                 "IgnorePaddingMask cannot tell padding from the rest in a mask of your own: pass attention_mask as (row, token).",
                 "IgnorePaddingMask 无法在自定义的掩码中分辨填充：请用 (行, 词元) 形状的 attention_mask。",
             )
-        if mask.dtype == torch.bool:
-            return mask, None, None
-        allowed = mask > torch.finfo(mask.dtype).min / 2
-        bias = mask.masked_fill(~allowed, 0)
-        return allowed, None, bias if bool(bias.any()) else None
+        return split_mask(mask, bias)
 
-    def move(self, module: nn.Module, ids: torch.Tensor, encoded: tuple[torch.Tensor, ...]) -> Any:
-        """The position module's result, each (row or 1, token, width), with some rows' positions changed."""
-        rows = self._rows or ids.shape[0]
+    def move(self, place: Place, ids: torch.Tensor, encoded: tuple[torch.Tensor, ...], again) -> Any:
+        """An encoding, parts of (row or 1, token, width) for ids (row or 1, token), with some rows' positions changed."""
+        mask = self._mask_of(place)
+        rows = ids.shape[0]
+        if mask is not None or any(where is not None for where, _ in self._positions):
+            rows = self._rows or rows
         ids = ids.expand(rows, -1)  # (row, token)
-        side = next(i for i, own in enumerate(self.anatomy.position_modules) if own is module)
-        mask = self._padding[side] if side < len(self._padding) else None
-        real = torch.ones_like(ids) if mask is None else mask[:, -ids.shape[1] :]
-        real = real.bool()
+        real = self._real(place, ids)
         moved = [part.expand(rows, -1, -1).clone() for part in encoded]
         for where, operations in self._positions:
             where = torch.arange(rows, device=ids.device) if where is None else where.to(ids.device)
-            new: torch.Tensor | None = ids[where]
-            for operation in operations:
-                new = None if new is None else operation.positions(new, real[where])
-            if new is not None:
-                anatomies.check_positions(self.anatomy, new[real[where]])
-            for part, change in zip(moved, _encode(module, new, encoded), strict=True):
+            new = _follow(operations, ids[where], real[where])
+            if new is None:  # what changes nothing: add 0, or turn by cos = 1, sin = 0
+                neutral = (0.0,) if len(encoded) == 1 else (1.0, 0.0)
+                changed = [part.new_tensor(x) for part, x in zip(encoded, neutral, strict=True)]
+            else:
+                anatomies.check_positions(self.anatomy, place, new[real[where]])
+                changed = again(new)
+            for part, change in zip(moved, changed, strict=True):
                 part[where] = change.to(part.dtype)
         return moved
+
+    @property
+    def rows(self) -> int | None:
+        """With how many rows the forward pass began."""
+        return self._rows
+
+    def origins(self, block: int) -> list[int]:
+        """For each row that runs through `block`, the row among the first ones that it descends from."""
+        found = list(range(self._rows or 1))
+        for number in range(1, block + 1):
+            found += [found[source] for source in self.joins.get(number, ())]
+        return found
 
     @property
     def acts(self) -> bool:
@@ -308,19 +364,25 @@ class Scope:
         return bool(self._checks)
 
     @property
+    def intercepts(self) -> bool:
+        """Whether calls of attention must be seen: something acts, or somebody watches."""
+        return self.acts or any(self.witnesses(layer) is not None for layer in range(self.anatomy.layers))
+
+    @property
     def moves_positions(self) -> bool:
         return bool(self._positions)
 
+    def place(self, module: nn.Module) -> Place | None:
+        """The place of its model's positions that `module` is."""
+        return next((place for place in self.anatomy.places if place.module is module), None)
 
-def _encode(
-    module: nn.Module, ids: torch.Tensor | None, encoded: tuple[torch.Tensor, ...]
-) -> tuple[torch.Tensor, ...]:
-    """What `module` gives for `ids`; for None what changes nothing: add 0, or turn by cos = 1, sin = 0."""
-    if ids is None:
-        neutral = (0.0,) if len(encoded) == 1 else (1.0, 0.0)
-        return tuple(part.new_tensor(value) for part, value in zip(encoded, neutral, strict=True))
-    fresh = module.forward(ids)  # not module(ids): its hooks, ours among them, have run
-    return fresh if isinstance(fresh, tuple) else (fresh,)
+
+def _follow(operations: list[Operation], ids: torch.Tensor, real: torch.Tensor) -> torch.Tensor | None:
+    """The position ids (row, token) after these operations; None where there are none any more."""
+    new: torch.Tensor | None = ids
+    for operation in operations:
+        new = None if new is None else operation.positions(new, real)
+    return new
 
 
 def _explicit(arguments: dict[str, Any]) -> torch.Tensor:
@@ -339,6 +401,7 @@ def check(anatomy: Anatomy, step: Step) -> None:
     reason = anatomies.refusal(anatomy, step.operation) or anatomies.cross_refusal(anatomy, step)
     if reason is not None:
         raise UnsupportedError(*reason)
+    step.operation.check_heads(anatomy.heads)
     title = type(step.operation).__name__
     if step.operation.stage == "positions" and not step.selection.everywhere and step.selection.boxes:
         cells = step.selection.cells(anatomy.layers, anatomy.heads)
@@ -351,7 +414,7 @@ def check(anatomy: Anatomy, step: Step) -> None:
 
 
 @contextmanager
-def _opened(scope: "Scope | _Probe") -> Iterator[None]:
+def _opened(scope: "Scope | Probe") -> Iterator[None]:
     _open.set((*_open.get(), scope))
     try:
         yield
@@ -421,19 +484,63 @@ def refusals(model: Any) -> dict[str, Any]:
     return {name: anatomies.refusal(anatomy, operation()) for name, operation in REGISTRY.items()}
 
 
+# --- what PyTorch calls, of models that ask nobody ------------------------------------------------------------
+
+
+class _Blind:
+    """A witness that looks away; for its sake the weights exist."""
+
+    def see(self, *stages: torch.Tensor | None) -> None: ...
+
+
+_calls: ContextVar[tuple[adapter.Calls, ...]] = ContextVar("open function modes", default=())
+
+
+def _before_call(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> None:
+    scopes = _scopes(_admitted.get(model))
+    if not scopes:
+        return
+    scope = scopes[-1]
+    scope.begin(None, None, 0)
+
+    def attend(query, key, value, mask, scale, dropout, causal, one, wanted):
+        return scope.attention(model, query, key, value, mask, scale, dropout, causal, wanted=wanted)
+
+    mode = adapter.Calls(attend)
+    if scope.intercepts:
+        mode.__enter__()
+    _calls.set((*_calls.get(), mode))
+
+
+def _after_call(model: nn.Module, args: tuple, output: Any) -> None:
+    if not _scopes(_admitted.get(model)) or not _calls.get():
+        return
+    *outer, mode = _calls.get()
+    _calls.set(tuple(outer))
+    scope = _scopes(_admitted[model])[-1]
+    if scope.intercepts:
+        mode.__exit__(None, None, None)
+        if output is not None:
+            adapter.check_count(scope.anatomy, mode.count)
+
+
 # --- what transformers calls --------------------------------------------------------------------------------
 
 
 def _attention(module, query, key, value, attention_mask, scaling=None, dropout=0.0, *, stock, **kwargs):
     scopes = _open.get()
     scope = next((scope for scope in reversed(scopes) if scope.knows(module)), None) if scopes else None
-    if scope is not None:
+    bias = kwargs.get("position_bias")
+    if isinstance(scope, Scope):
         done = scope.attention(
-            module, query, key, value, attention_mask, scaling, dropout, kwargs.get("is_causal")
+            module, query, key, value, attention_mask, scaling, dropout, kwargs.get("is_causal"), bias
         )
         if done is not None:
             return done
-    return stock(module, query, key, value, attention_mask, scaling=scaling, dropout=dropout, **kwargs)
+    result = stock(module, query, key, value, attention_mask, scaling=scaling, dropout=dropout, **kwargs)
+    if isinstance(scope, Probe):
+        scope.attention(module, query, key, value, attention_mask, scaling, bias, kwargs, result[0])
+    return result
 
 
 def _eager(module, *args, **kwargs):
@@ -457,13 +564,16 @@ def _before_forward(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> No
     given = {**dict(zip(_parameters(type(model)), args, strict=False)), **kwargs}
     ids = given.get("input_ids") if given.get("input_ids") is not None else given.get("inputs_embeds")
     rows, tokens = (None, None) if ids is None else ids.shape[:2]
-    masks = [given.get("attention_mask"), given.get("decoder_attention_mask")]
+    # A mask over samples of sound says nothing of the tokens that are made of them.
+    masks = [given.get("attention_mask") if tokens else None, given.get("decoder_attention_mask")]
     masks = [m if isinstance(m, torch.Tensor) and m.dim() == 2 else None for m in masks]
     cache = given.get("past_key_values") or given.get("cache")
     cached = cache.get_seq_length() if cache else 0
     scopes = _scopes(_admitted.get(model))
-    if any(scope.acts for scope in scopes) and torch.is_grad_enabled() and model.training:
-        _refuse_checkpointing(model)
+    if any(scope.acts for scope in scopes):
+        _refuse_static(cache)
+        if torch.is_grad_enabled() and model.training:
+            _refuse_checkpointing(model)
     for scope in scopes:
         scope.begin(rows, tokens, cached, *masks)
 
@@ -472,6 +582,16 @@ def _before_forward(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> No
 def _parameters(kind: type[nn.Module]) -> tuple[str, ...]:
     """The names of the parameters of its forward, in order."""
     return tuple(inspect.signature(kind.forward).parameters)[1:]
+
+
+def _refuse_static(cache: Any) -> None:
+    """Such a cache hands attention keys of tokens that do not exist yet: where they stand cannot be told."""
+    if getattr(cache, "is_compileable", False):
+        raise UnsupportedError(
+            "This cache has room for keys that do not exist yet (a static cache), and surgery must know where each key stands: "
+            "use the default cache, or use_cache=False.",
+            "这个缓存为尚不存在的键预留了位置（静态缓存），而手术必须知道每个键的位置：请使用默认缓存，或 use_cache=False。",
+        )
 
 
 def _refuse_checkpointing(model: nn.Module) -> None:
@@ -497,29 +617,42 @@ def _let_rows_join(anatomy: Anatomy) -> None:
 def _before_block(
     block: nn.Module, args: tuple, kwargs: dict[str, Any]
 ) -> tuple[tuple, dict[str, Any]] | None:
-    """Lets rows join the batch: copies of rows that have done the same so far."""
+    """Lets rows join the batch: copies of rows that have done the same so far.
+
+    What else a block is given by row, such as the rotation of its positions, comes anew for each block, for the first rows.
+    """
     for scope in _open.get():
         if isinstance(scope, Scope) and scope.joins:
             number = next((k for k, own in enumerate(scope.anatomy.blocks) if own is block), None)
-            sources = scope.joins.get(number, ())
-            if sources:
-                hidden = args[0] if args else kwargs["hidden_states"]  # (row, token, width)
-                hidden = torch.cat((hidden, hidden[sources]))
-                return ((hidden, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": hidden})
+            if number is None or min(scope.joins) > number:
+                continue
+            hidden = args[0] if args else kwargs["hidden_states"]  # (row, token, width)
+            hidden = torch.cat((hidden, hidden[scope.joins.get(number, [])]))
+            rest = {name: x for name, x in kwargs.items() if name != "hidden_states"}
+            more, rest = _by_row((args[1:], rest), scope.rows, scope.origins(number))
+            return ((hidden, *more), rest) if args else ((), {**rest, "hidden_states": hidden})
     return None
 
 
+def _by_row(given: Any, rows: int | None, origins: list[int]) -> Any:
+    """`given` with each tensor that has an entry for each of `rows` (row, token, ...) as of the rows `origins`."""
+    if isinstance(given, torch.Tensor):
+        return given[origins] if given.dim() > 2 and given.shape[0] == rows != 1 else given
+    if isinstance(given, tuple | list):
+        return type(given)(_by_row(part, rows, origins) for part in given)
+    if isinstance(given, dict):
+        return {name: _by_row(part, rows, origins) for name, part in given.items()}
+    return given
+
+
 def _after_positions(module: nn.Module, args: tuple, kwargs: dict[str, Any], encoded: Any) -> Any:
-    own = [
-        s
-        for s in _open.get()
-        if isinstance(s, Scope) and any(m is module for m in s.anatomy.position_modules)
-    ]
-    if not own or not own[-1].moves_positions:
-        return encoded
-    parts = encoded if isinstance(encoded, tuple) else (encoded,)
-    moved = own[-1].move(module, args[0] if args else next(iter(kwargs.values())), parts)
-    return tuple(moved) if isinstance(encoded, tuple) else moved[0]
+    for scope in reversed(_open.get()):
+        place = scope.place(module) if isinstance(scope, Scope) else None
+        if place is not None:
+            if not scope.moves_positions:
+                return encoded
+            return read_again(place, args, kwargs, encoded, functools.partial(scope.move, place))
+    return encoded
 
 
 def _scopes(anatomy: Anatomy | None) -> list[Scope]:

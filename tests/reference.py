@@ -30,24 +30,45 @@ def attention(
     v,
     *,
     scaling=None,
+    bias=0.0,
     temperature=1.0,
     allowed=None,
     score_factor=1.0,
     weight_factor=1.0,
     output_factor=1.0,
     uniform=False,
+    features=None,
     dtype=np.float64,
 ) -> Reference:
-    """Attention with a factor at each place where something can be multiplied, and a mask."""
+    """Attention with a factor at each place where something can be multiplied, and a mask. bias: the model's, on its scores. features: a positive function whose product stands where exp(q·k) would."""
     q, k, v = (np.asarray(x, dtype=dtype) for x in (q, k, v))
     d_k = q.shape[-1]
     scaling = dtype(1 / np.sqrt(d_k) if scaling is None else scaling)
-    scores = q @ np.swapaxes(k, -1, -2) * scaling / dtype(temperature) * np.asarray(score_factor, dtype)
+    products = q @ np.swapaxes(k, -1, -2) * scaling
+    if features is not None:
+        products = np.log(features(q) @ np.swapaxes(features(k), -1, -2))
+    scores = (products + np.asarray(bias, dtype)) / dtype(temperature)
+    scores = scores * np.asarray(score_factor, dtype)
     allowed = np.broadcast_to(True if allowed is None else allowed, scores.shape)
     weights = equal_shares(allowed, dtype) if uniform else softmax(scores, allowed)
     weights = weights * np.asarray(weight_factor, dtype)
     output = weights @ v * np.asarray(output_factor, dtype)
     return Reference(scores, weights, output)
+
+
+def elu_plus_one(x: np.ndarray) -> np.ndarray:
+    """φ of Katharopoulos et al. 2020, equation 7: x + 1 above 0, e^x below."""
+    return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
+
+
+def grouped_means(x: np.ndarray, groups: int) -> np.ndarray:
+    """(row, head, token, width) where each head has the mean of its group of neighbouring heads."""
+    means = np.empty_like(x)
+    size = x.shape[1] // groups
+    for head in range(x.shape[1]):
+        first = head // size * size
+        means[:, head] = sum(x[:, first + i] for i in range(size)) / size
+    return means
 
 
 def softmax(scores: np.ndarray, allowed: np.ndarray) -> np.ndarray:
@@ -99,6 +120,11 @@ def without_self(n: int) -> np.ndarray:
 
 def self_alone(n: int) -> np.ndarray:
     return mask(n, lambda i, j: i == j)
+
+
+def mask_keys(n: int, positions) -> np.ndarray:
+    """(1, key): False at these positions, whatever the number of queries."""
+    return np.array([[j not in positions for j in range(n)]])
 
 
 def without(n: int, positions) -> np.ndarray:

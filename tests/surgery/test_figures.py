@@ -635,3 +635,38 @@ print("matplotlib.pyplot" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+# --- channel attention --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("name", ["SE", "ECA", "CBAM"])
+def test_the_gates_of_channel_attention_are_drawn(name, lang):
+    from models import channel
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        block, x = getattr(channel, name)(32), torch.randn(2, 32, 5, 7)
+    with torch.no_grad():
+        found = block.gates(x)
+    figure = figures.gates(found, name, row=1, lang=lang)
+    bars = figure.axes[0]
+    assert [round(bar.get_height(), 5) for bar in bars.patches] == [
+        round(float(gate), 5) for gate in found[0][1, :, 0, 0]
+    ]
+    assert bars.get_ylim() == (0, 1) and name in figure.texts[0].get_text()
+    if name == "CBAM":
+        assert np.allclose(figure.axes[1].images[0].get_array(), found[1][1, 0].detach().numpy())
+    said = " ".join(text.get_text() for text in figure.texts)
+    assert ("attends to another" if lang == "en" else "通道注意力") in said
+    figures.write(figure, io.BytesIO(), "png")
+
+
+def test_what_is_no_gate_is_refused():
+    from bilingual import SurgeryError
+
+    for wrong in ((), (torch.ones(1, 3),), (torch.ones(1, 3, 2, 2),), (torch.ones(1, 3, 1, 1),) * 2):
+        with pytest.raises(SurgeryError, match="no gates") as caught:
+            figures.gates(wrong, "SE")
+        assert "门" in caught.value.say("zh")

@@ -542,7 +542,7 @@ def test_each_family_is_reached_layer_by_layer(family, implementation):
     with torch.no_grad():
         expected = model(**inputs, output_hidden_states=True).hidden_states
     anatomy = sg.admit(model)
-    assert (anatomy.layers, anatomy.heads, anatomy.d_k) == (3, 5, 7) and anatomy.position_module is not None
+    assert (anatomy.layers, anatomy.heads, anatomy.d_k) == (3, 5, 7) and anatomy.places
     assert all(torch.equal(a, b) for a, b in zip(states(), expected, strict=True))
     for layer in range(3):  # ALBERT calls one module three times
         changed = [

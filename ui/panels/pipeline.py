@@ -26,7 +26,7 @@ class Stage:
 
 STAGES = (
     Stage("positions", "x = E[token] + PE(i)", "hidden", acts="positions"),
-    Stage("projections", "q = x·W_Q,  k = x·W_K", "heads"),
+    Stage("projections", "q = x·W_Q,  k = x·W_K", "heads", acts="projections"),
     Stage("scale", "q·kᵀ · 1/√d_k", "pairs", acts="scale"),
     Stage("scores", "s(i, j) = q_i·k_j / √d_k", "pairs", acts="scores"),
     Stage("mask", "s(i, j) = −∞", "pairs", acts="mask"),

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 import torch
 
 import surgery as sg
@@ -17,16 +16,24 @@ def test_it_is_the_temperature_of_one_over_root_d_k(tiny):
     assert np.abs(dropped.layers[0].site.weights.numpy() - expected).max() < 2e-5
 
 
-@pytest.mark.parametrize("scaling", [1.0, 0.25])
-def test_nothing_is_divided_whatever_the_model_divides_by(scaling):
+def rescaled(scaling: float):
     model = bench.bert()
     for module in model.modules():
         if hasattr(module, "scaling"):
             module.scaling = scaling
-    specimen = bench.Specimen("rescaled", model)
+    return model
+
+
+def test_nothing_is_divided_whatever_the_model_divides_by():
+    specimen = bench.Specimen("rescaled", rescaled(0.25))
     bench.matches(specimen, sg.DropScaling(), lambda layer, allowed: {"scaling": 1.0})
-    if scaling == 1.0:  # nothing to drop
-        assert bench.same(specimen.run(sg.DropScaling()), specimen.run())
+
+
+def test_where_nothing_is_divided_there_is_nothing_to_drop():
+    specimen = bench.Specimen("unscaled", rescaled(1.0))
+    bench.refuses(
+        lambda: specimen.run(sg.DropScaling()), "nothing to drop", "Temperature", error=sg.UnsupportedError
+    )
 
 
 def test_dropping_it_twice_drops_it_once(tiny):
