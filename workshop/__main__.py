@@ -40,7 +40,9 @@ def parser() -> argparse.ArgumentParser:
     check.add_argument("--json", action="store_true", help="print what was measured as JSON")
     check.set_defaults(action=check_command)
 
-    measure = commands.add_parser("measure", help="make the numbers of the texts again (about ten minutes)")
+    measure = commands.add_parser(
+        "measure", help="make the numbers of the texts again (a quarter of an hour on one core)"
+    )
     measure.add_argument("--only", nargs="+", metavar="NAME", help="some of its parts")
     measure.add_argument("--parts", action="store_true", help="list the parts")
     measure.set_defaults(action=measure_command)
