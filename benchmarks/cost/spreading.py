@@ -129,7 +129,9 @@ def job(bench: Bench, count: int = 8) -> Iterator[Table]:
         'client = Client("tcp://scheduler:8786")  # without it: processes of this machine\n'
         'patient = load("google-bert/bert-base-uncased")\n'
         'with joblib.parallel_config(backend="dask"):\n'
-        '    for table in sg.sweep_stream(patient, texts, sg.every_head(patient), n_jobs=-1, out="heads", on_error="row"):\n'
+        "    for table in sg.sweep_stream(\n"
+        '        patient, texts, sg.every_head(patient), n_jobs=-1, out="heads", on_error="row"\n'
+        "    ):\n"
         "        pass  # each table is in the folder already; called again after an interruption it goes on from there\n"
         "```"
     )

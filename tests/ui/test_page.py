@@ -325,7 +325,9 @@ def test_a_decoder_writes_on_without_and_with_surgery(open_page):
     page.after(lambda: page.pill("examples", "writer"))
     page.page.locator("#write").click()
     page.page.wait_for_selector("#written dd")
-    wanted = sg.generate(load("characters"), "the old bear ", RemovePositions(), tokens=90, temperature=1.0, seed=0)
+    wanted = sg.generate(
+        load("characters"), "the old bear ", RemovePositions(), tokens=90, temperature=1.0, seed=0
+    )
     shown = [text.replace("␣", " ") for text in page.page.locator("#written dd").all_inner_texts()]
     assert [
         text.startswith("the old bear " + run.rstrip())
