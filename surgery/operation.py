@@ -66,8 +66,10 @@ def _plain(number: float) -> str:
 
 
 def _refuse(owner: str, name: str, value: Any, en: str, zh: str) -> OperationError:
+    shown = repr(value)
+    shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
     return OperationError(
-        f"{owner}: {name} = {value!r} is not possible: {en}.", f"{owner}：{name} = {value!r} 不可用：{zh}。"
+        f"{owner}: {name} = {shown} is not possible: {en}.", f"{owner}：{name} = {shown} 不可用：{zh}。"
     )
 
 
@@ -269,7 +271,8 @@ def known(name: str) -> type[Operation]:
     """The operation called `name` (snake case). Raises OperationError naming the nearest known ones."""
     if name in REGISTRY:
         return REGISTRY[name]
-    near = difflib.get_close_matches(str(name), REGISTRY, n=1, cutoff=0.4)
+    name = str(name)[:60]
+    near = difflib.get_close_matches(name, REGISTRY, n=1, cutoff=0.4)
     en = f" Did you mean {near[0]}?" if near else ""
     zh = f"您是否想用 {near[0]}？" if near else ""
     raise OperationError(

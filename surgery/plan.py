@@ -108,8 +108,8 @@ class Plan:
             raise _not_a_plan()
         if version > VERSION:
             raise PlanError(
-                f"This plan is of version {version}; this program reads up to {VERSION}: update it.",
-                f"该计划的版本是 {version}；本程序最多能读 {VERSION}：请更新程序。",
+                f"This plan is of version {version!r:.20}; this program reads up to {VERSION}: update it.",
+                f"该计划的版本是 {version!r:.20}；本程序最多能读 {VERSION}：请更新程序。",
             )
         return cls(*(_step_from_dict(step) for step in data["operations"]))
 
@@ -219,8 +219,8 @@ def _make(operation: type[Operation], *args: Any, **values: Any) -> Operation:
         given = unknown[0] if unknown else args[-1]
         listed = ", ".join(names) or "none"
         raise OperationError(
-            f"{operation.__name__} has no parameter {given!r}. Its parameters: {listed}.",
-            f"{operation.__name__} 没有参数 {given!r}。它的参数：{listed}。",
+            f"{operation.__name__} has no parameter {given!r:.60}. Its parameters: {listed}.",
+            f"{operation.__name__} 没有参数 {given!r:.60}。它的参数：{listed}。",
         )
     return operation(*args, **values)
 

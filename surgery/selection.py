@@ -30,8 +30,8 @@ class SelectionError(SurgeryError):
 
 def _unreadable(value: Any) -> SelectionError:
     return SelectionError(
-        f"Selection {value!r} cannot be read: write layers and heads from 0, such as L0-3.H1,5, L*, H2 or L0.H1+L2.H3.",
-        f"无法读懂选择 {value!r}：请从 0 开始写层和头，例如 L0-3.H1,5、L*、H2 或 L0.H1+L2.H3。",
+        f"Selection {value!r:.80} cannot be read: write layers and heads from 0, such as L0-3.H1,5, L*, H2 or L0.H1+L2.H3.",
+        f"无法读懂选择 {value!r:.80}：请从 0 开始写层和头，例如 L0-3.H1,5、L*、H2 或 L0.H1+L2.H3。",
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # before gradio is imported
 
 import gradio as gr
+from fastapi.exceptions import RequestValidationError
 from starlette.middleware import Middleware
 
 from bilingual import LANGUAGES, SurgeryError
@@ -16,7 +17,7 @@ from ui import operating, sweeping
 from ui import steps as steps_
 from ui.component import static_text
 from ui.events import MODEL, PRIVATE, Events
-from ui.gate import Gate
+from ui.gate import Gate, unreadable
 from ui.guard import Guarded, Refused, explained
 from ui.layout import Layout
 from ui.lessons import Classroom
@@ -160,7 +161,13 @@ def serve(demo: Guarded, **options: Any) -> Any:
     demo.queue(max_size=limits.queue)
     gate = Middleware(Gate, limits=limits, demo=demo)
     return demo.launch(
-        app_kwargs={"middleware": [gate], "docs_url": None, "redoc_url": None, "openapi_url": None},
+        app_kwargs={
+            "middleware": [gate],
+            "exception_handlers": {RequestValidationError: unreadable},
+            "docs_url": None,
+            "redoc_url": None,
+            "openapi_url": None,
+        },
         max_file_size=limits.file_bytes,
         enable_monitoring=False,
         show_error=False,

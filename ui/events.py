@@ -12,7 +12,7 @@ from typing import Any
 import gradio as gr
 
 from bilingual import LANGUAGES, SurgeryError
-from surgery.operation import REGISTRY, Operation
+from surgery.operation import REGISTRY, Operation, known
 from surgery.selection import Selection, SelectionError
 from ui import controls, default, operating, panels, present, presets, sweeping, writing
 from ui import layout as at
@@ -24,7 +24,7 @@ from ui.heatmap import AttentionView, attention_words
 from ui.layout import Layout
 from ui.lesson_events import LessonEvents
 from ui.lessons import Classroom
-from ui.link import Setting, known_view
+from ui.link import Setting, SettingError, known_view
 from ui.operating import Operated
 from ui.outbox import ExportError, Outbox
 from ui.pool import Pool
@@ -274,7 +274,7 @@ class Events:
 
     def on_preset(self, asked: dict):
         lang = asked[self.page.lang]
-        steps = steps_.from_plan(presets.PRESETS[asked[self.page.presets]][1])
+        steps = steps_.from_plan(_chosen(presets.PRESETS, asked[self.page.presets])[1])
         setting = dataclasses.replace(self.setting(asked), steps=steps, selected=0)
         return merged(
             self.edit(steps, 0, setting, lang), self.run(setting, lang, self.shown_setting(asked).model)
@@ -282,7 +282,7 @@ class Events:
 
     def on_example(self, asked: dict):
         page = self.page
-        _, text, other, model = presets.EXAMPLES[asked[page.examples]]
+        _, text, other, model = _chosen(presets.EXAMPLES, asked[page.examples])
         setting = dataclasses.replace(self.setting(asked), text=text, other=other, model=model)
         return merged(
             {
@@ -328,7 +328,7 @@ class Events:
         steps, selected, name = self.read(asked), asked[page.selected], asked[page.form.name]
         setting = self.settled(asked)
         where = steps[selected]["at"] if steps else "L*"
-        step = steps_.new(name, "L*" if REGISTRY[name].stage == "positions" else where)
+        step = steps_.new(name, "L*" if known(name).stage == "positions" else where)
         for parameter, about in REGISTRY[name].parameters().items():
             if about.kind == "picture":
                 size = operating.tokens(self.pool, setting) or 1
@@ -391,9 +391,9 @@ class Events:
         return updates
 
     def on_open(self, view, event: gr.EventData):
-        layer, head = event._data.get("layer"), event._data.get("head")
+        chosen = {name: value for name, value in known_view(event._data).items() if name in ("layer", "head")}
         return AttentionView(
-            view={**(view or {}), "layer": layer, "head": head, "average": False, "stamp": str(event._data)}
+            view={**(view or {}), **chosen, "average": False, "stamp": str(event._data)[:200]}
         )
 
     def on_lang(self, asked: dict):
@@ -533,6 +533,8 @@ class Events:
     def on_sweep_file(self, path, lang):
         """The texts of an uploaded file, put into the box."""
         page = self.page
+        if path is None:
+            return {page.problem_sweep: at.problem("")}
         try:
             text = Path(path).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError):
@@ -715,6 +717,16 @@ def merged(*updates: dict) -> dict:
             partial = all(isinstance(u, dict) and "__type__" in u for u in (old, update))
             found[box] = {**old, **update} if partial else update
     return found
+
+
+def _chosen(table: dict[str, Any], name: Any) -> Any:
+    """An entry by name. Raises SettingError for a name that no widget gives."""
+    if name not in table:
+        listed = ", ".join(table)
+        raise SettingError(
+            f"Choose one of {listed}, not {name!r:.60}.", f"请选择 {listed} 之一，而不是 {name!r:.60}。"
+        )
+    return table[name]
 
 
 def _taken_off(updates: dict) -> dict:

@@ -12,6 +12,9 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
 from bilingual import Words
 from ui.limits import Limits
 
@@ -77,7 +80,7 @@ class Gate:
             if refusal is None and not is_file:
                 refusal = self.unfit(body)
         if refusal is not None:
-            await _answer(send, *refusal, _lang(scope))
+            await _response(*refusal, scope)(scope, receive, send)
             return
         await self._pass(scope, _again(body, receive) if scope["method"] == "POST" else receive, send)
 
@@ -96,7 +99,7 @@ class Gate:
             log.warning("%s %s: %r", scope["method"], scope["path"][:200], error)
             if started:
                 raise
-            await _answer(send, 400, UNREADABLE, _lang(scope))
+            await _response(400, UNREADABLE, scope)(scope, receive, send)
 
     def refusal(self, scope: dict[str, Any], who: str) -> tuple[int, Words] | None:
         """Status and sentence for a request that is not even read; None lets it on."""
@@ -221,12 +224,14 @@ def _again(body: bytes, receive: Receive) -> Receive:
     return once
 
 
-async def _answer(send: Send, status: int, words: Words, lang: str) -> None:
-    text = words.say(lang)
-    body = json.dumps({"detail": text, "error": text}, ensure_ascii=False).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def unreadable(request: Request, _: Exception) -> Response:
+    """For FastAPI: what to answer where a body has not the fields that it should have."""
+    return _response(422, UNREADABLE, request.scope)
+
+
+def _response(status: int, words: Words, scope: Any) -> Response:
+    text = words.say(_lang(scope))
+    return JSONResponse({"detail": text, "error": text}, status)
 
 
 def _route(scope: dict[str, Any]) -> str:

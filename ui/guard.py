@@ -2,7 +2,7 @@
 
 import logging
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gradio as gr
@@ -46,6 +46,9 @@ class Guarded(gr.Blocks):
     async def process_api(self, block_fn: Any, inputs: list[Any], *args: Any, **kwargs: Any) -> Any:
         lang = _language(block_fn, inputs, kwargs.get("request"))
         try:
+            # No event of ours is about a file; and one that happens in the browser alone cannot be asked for.
+            if block_fn.fn is None or any(_paths(getattr(kwargs.get("event_data"), "_data", None))):
+                raise _Unreadable(*UNREADABLE)
             return await super().process_api(block_fn, inputs, *args, **kwargs)
         except Refused:
             raise
@@ -57,9 +60,11 @@ class Guarded(gr.Blocks):
             if getattr(block_fn, "api_name", None) in self.endpoints:
                 self.state_holder.session_data.pop(kwargs.get("session_hash"), None)
 
-    async def preprocess_data(self, *args: Any, **kwargs: Any) -> Any:
+    async def preprocess_data(self, block_fn: Any, inputs: list[Any], *args: Any, **kwargs: Any) -> Any:
         try:
-            return await super().preprocess_data(*args, **kwargs)
+            if any("://" in path for path in _paths(inputs)):  # which Gradio would download
+                raise ValueError("the address of a file")
+            return await super().preprocess_data(block_fn, inputs, *args, **kwargs)
         except Exception as error:
             log.info("unreadable request: %r", error)
             raise _Unreadable(*UNREADABLE) from error
@@ -67,6 +72,18 @@ class Guarded(gr.Blocks):
 
 class _Unreadable(SurgeryError):
     """A value that a component does not take."""
+
+
+def _paths(value: Any) -> Iterator[str]:
+    """Every "path" in JSON data."""
+    if isinstance(value, dict):
+        if "path" in value:
+            yield str(value["path"])
+        value = value.values()
+    elif not isinstance(value, list):
+        return
+    for part in value:
+        yield from _paths(part)
 
 
 def explained(error: Exception) -> Words:

@@ -4,6 +4,8 @@ from typing import Any
 from ui.component import BrowserComponent
 from ui.texts import section
 
+MOST_CELLS = 16_384  # heads of the largest models there are, several times over
+
 
 def grid_words(lang: str) -> dict[str, str]:
     """The `words` prop of a `HeadGrid` in "en" or "zh"."""
@@ -89,4 +91,19 @@ class HeadGrid(BrowserComponent):
 
 
 def _checked(value: dict | None) -> dict | None:
-    return grid_value(value["layers"], value["heads"], value["cells"]) if value else None
+    """The value, or ValueError for what is none: it may come from anywhere."""
+    if not value:
+        return None
+    size = [value.get(name) for name in ("layers", "heads")] if isinstance(value, dict) else []
+    if (
+        not size
+        or not all(type(n) is int and 0 < n <= MOST_CELLS for n in size)
+        or size[0] * size[1] > MOST_CELLS
+    ):
+        raise ValueError(f"A grid has 1-{MOST_CELLS} cells.")
+    cells = value.get("cells")
+    if not isinstance(cells, list) or len(cells) > MOST_CELLS:
+        raise ValueError(f"The cells of a grid are a list of at most {MOST_CELLS}.")
+    if not all(isinstance(cell, list) and [type(n) for n in cell] == [int, int] for cell in cells):
+        raise ValueError("A cell of a grid is [layer, head].")
+    return grid_value(*size, cells)
