@@ -53,7 +53,15 @@ def main() -> None:
     if room is not None:
         print(f"* Teacher's view: add ?teacher={room.key} to the address below.", flush=True)
     host = args.host or ("0.0.0.0" if on_a_space else "127.0.0.1")
-    serve(demo, server_name=host, server_port=args.port, share=args.share)
+    try:
+        serve(demo, server_name=host, server_port=args.port, share=args.share)
+    except OSError as error:
+        if args.port is None:
+            raise
+        raise SystemExit(
+            f"Port {args.port} cannot be had: something else listens there. Leave --port out to take a free one.\n"
+            f"无法使用端口 {args.port}：已被占用。去掉 --port 即可自动选择空闲端口。"
+        ) from error
 
 
 if __name__ == "__main__":

@@ -181,6 +181,13 @@ def read_weights(
             output_loading_info=True,
             **({"add_pooling_layer": False} if pooler else {}),
         )
+    broken = next((key for key, tensor in model.named_parameters() if not tensor.isfinite().all()), None)
+    if broken is not None:
+        raise LoadError(
+            f'"{name}" has numbers in {broken} that are not finite (NaN or infinite): its files are damaged, or its '
+            "training failed. Get them again, or choose another checkpoint.",
+            f"“{name}” 的 {broken} 中有非有限的数（NaN 或无穷大）：文件损坏，或训练失败。请重新获取，或换一个检查点。",
+        )
     return model, set(report["missing_keys"])
 
 

@@ -6,7 +6,7 @@ differ in the last bit at some text lengths. `capture="stats"` always takes that
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -21,6 +21,8 @@ from surgery.comparison import UNCHANGED, Comparison, Run, heads_table, layers_t
 from surgery.operation import Operation, Step
 from surgery.plan import Plan
 from surgery.reading import Reading, Text, batch, read
+
+MOST_BYTES = 2**30  # that scores and weights of all heads of both runs may take
 
 
 class CaptureError(SurgeryError):
@@ -38,6 +40,7 @@ def compare(
     literal: bool = False,
     max_tokens: int | None = None,
     together: bool = False,
+    most_bytes: int = MOST_BYTES,
 ) -> Comparison | list[Comparison]:
     """Runs `text` through `patient` without and with `plan` and measures what changed.
 
@@ -46,7 +49,7 @@ def compare(
     "stats" their statistics only, None nothing of attention. other: a second text, for the similarity of the two under each
     run. pad_to: pads to so many tokens. literal: typed special tokens are characters. max_tokens: reads fewer tokens than
     the model could. together: both runs as rows of one batch, which is cheaper and where what did not change may differ by
-    rounding.
+    rounding. most_bytes: where "all" would keep more than that, statistics are kept instead, and a notice says so.
 
     Raises TextError, UnsupportedError, SelectionError or OperationError before anything is shown.
     """
@@ -63,9 +66,35 @@ def compare(
         read(patient, t, literal=literal, max_tokens=max_tokens)
         for t in (*texts, *([] if other is None else [other]))
     ]
-    surgery = _Surgery(patient, plan, capture, *batch(patient, readings, pad_to), together)
+    readings, inputs = batch(patient, readings, pad_to)
+    if isinstance(capture, str) and capture == "all":
+        capture, readings = _within(most_bytes, patient, readings, inputs)
+    surgery = _Surgery(patient, plan, capture, readings, inputs, together)
     results = surgery.comparisons(len(texts), with_other=other is not None)
     return results if isinstance(text, list) else results[0]
+
+
+def _within(
+    most: int, patient: Any, readings: list[Reading], inputs: dict[str, Tensor]
+) -> tuple[str, list[Reading]]:
+    """ "all", or "stats" and a notice with the size where all heads would take more than `most` bytes."""
+    anatomy = theatre.admit(patient.model)
+    rows, tokens = inputs["input_ids"].shape
+    size = capture_bytes(anatomy.layers, anatomy.heads, rows, tokens)
+    if size <= most:
+        return "all", readings
+    said = Words(
+        f"Attention over {tokens} tokens in {anatomy.layers} × {anatomy.heads} heads would take {size / 2**20:,.0f} MiB, more "
+        f"than {most / 2**20:,.0f}: its statistics were kept, and no maps. Capture some layers to see those.",
+        f"{anatomy.layers} × {anatomy.heads} 个头在 {tokens} 个词元上的注意力需要 {size / 2**20:,.0f} MiB，超过 "
+        f"{most / 2**20:,.0f} MiB：只保留了统计量，没有注意力图。请指定要采集的层。",
+    )
+    return "stats", [replace(reading, notices=(*reading.notices, said)) for reading in readings]
+
+
+def capture_bytes(layers: int, heads: int, rows: int, tokens: int) -> int:
+    """What scores and weights of all heads of both runs take, in float32."""
+    return 2 * 2 * 4 * layers * heads * rows * tokens**2
 
 
 @dataclass(frozen=True)
