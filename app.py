@@ -5,6 +5,8 @@ import os
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+if os.environ.get("SPACES_ZERO_GPU"):
+    import spaces  # noqa: F401  before torch, which it prepares
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -38,6 +40,7 @@ def main() -> None:
     """Serves the page; the model loads in the background."""
     args = arguments().parse_args()
     from bilingual import SurgeryError
+    from ui import zero
     from ui.app import build, serve
     from ui.lessons import Classroom
     from ui.pool import Pool
@@ -47,6 +50,7 @@ def main() -> None:
         pool = Pool(args.model, device=args.device, public=args.public or on_a_space)
     except SurgeryError as error:
         raise SystemExit(str(error)) from None
+    zero.prepare(pool)
     room = Classroom() if args.teacher else None
     demo = build(pool, room)
     pool.warm()

@@ -32,9 +32,19 @@ class SurgeryError(Exception):
         super().__init__(en)
         self.words = Words(en, zh)
 
+    def __reduce__(self):
+        return _again, (type(self), self.words, self.__dict__)
+
     def say(self, lang: str = "en") -> str:
         """The sentence in `lang`, "en" or "zh"."""
         return self.words.say(lang)
+
+
+def _again(kind: type[SurgeryError], words: Words, state: dict) -> SurgeryError:
+    """An error that crossed from another process."""
+    error = kind.__new__(kind, words.en)
+    error.__dict__.update(state)
+    return error
 
 
 class LanguageError(SurgeryError, ValueError):

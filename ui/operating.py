@@ -7,6 +7,7 @@ from typing import Any
 
 from bilingual import SurgeryError, Words
 from ui import steps as steps_
+from ui import zero
 from ui.limits import Limits
 from ui.link import Setting
 from ui.pool import Pool
@@ -51,8 +52,12 @@ def operate(pool: Pool, setting: Setting) -> Operated:
         check_pad(setting.pad_to, limit, max(len(reading.ids) for reading in readings))
     cut = limit < patient.max_tokens and any(reading.total > limit for reading in readings)
     done = Operated(None, setting, limit if cut else None)
+    options = done.options | {"max_tokens": limit}
     with pool.turn:
-        comparison = compare(patient, setting.text, plan, **done.options | {"max_tokens": limit})
+        if pool.elsewhere is None:
+            comparison = compare(patient, setting.text, plan, **options)
+        else:
+            comparison = zero.whole(pool.elsewhere(setting.model, setting.text, plan.to_dict(), options))
     return Operated(comparison, setting, done.max_tokens)
 
 

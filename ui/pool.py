@@ -8,6 +8,7 @@ from typing import Any
 
 from bilingual import SurgeryError, Words
 from ui.limits import Limits
+from ui.zero import Task
 
 log = logging.getLogger(__name__)
 FALLBACK = "minilm"
@@ -40,6 +41,7 @@ class Pool:
         self.limits = Limits.of(public) if limits is None else limits
         self.turn = threading.BoundedSemaphore(self.limits.runs_at_once)  # to be held while a model runs
         self.allowed = tuple(name for name in dict.fromkeys((default, *available())) if name not in TWO_TEXTS)
+        self.elsewhere: Task | None = None  # makes the runs in a process of its own, see ui.zero
         self.problem: Words | None = None  # why the default is not the model that was asked for
         self._futures: OrderedDict[str, Future] = OrderedDict()
         self._lock = threading.Lock()
