@@ -49,7 +49,7 @@ class EncoderDecoderConfig(TransformerConfig):
         """The configuration of one of the two halves."""
         shared = ("vocab_size", "d_model", "num_heads", "num_kv_heads", "num_layers", "d_ff", "max_positions")
         shared += ("positions", "norm", "dropout", "pad_token_id", "initializer_range")
-        return config_class(
+        return config_class(  # type: ignore[call-arg]
             **{name: getattr(self, name) for name in shared},
             attn_implementation=self._attn_implementation,
             **more,

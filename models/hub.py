@@ -80,7 +80,7 @@ def knock(repo_id: str) -> None:
 
 def download(repo_id: str) -> Path:
     with explained(repo_id):
-        return Path(snapshot_download(repo_id, allow_patterns=WANTED, ignore_patterns=UNWANTED))
+        return Path(snapshot_download(repo_id, allow_patterns=list(WANTED), ignore_patterns=list(UNWANTED)))
 
 
 def within(seconds: float, call: Callable[[], Result]) -> Result:

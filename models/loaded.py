@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bilingual import SurgeryError, Words
 
@@ -48,4 +48,5 @@ class LoadedModel:
     @property
     def vocab_size(self) -> int:
         """Rows of the embedding table: token ids from here on have no vector."""
-        return self.model.get_input_embeddings().weight.shape[0]
+        table: Any = self.model.get_input_embeddings()
+        return table.weight.shape[0]

@@ -7,6 +7,7 @@ import inspect
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -172,7 +173,7 @@ def read_weights(
     # A pooler is often untrained, and nothing here reads it.
     pooler = "add_pooling_layer" in inspect.signature(model_class.__init__).parameters
     with reading(name, "weights", "权重"), undisturbed():
-        model, report = model_class.from_pretrained(
+        loaded: Any = model_class.from_pretrained(
             folder,
             dtype=dtype,
             attn_implementation="sdpa" if model_class._supports_sdpa else "eager",
@@ -181,6 +182,7 @@ def read_weights(
             output_loading_info=True,
             **({"add_pooling_layer": False} if pooler else {}),
         )
+    model, report = loaded
     broken = next((key for key, tensor in model.named_parameters() if not tensor.isfinite().all()), None)
     if broken is not None:
         raise LoadError(

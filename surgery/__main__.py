@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from bilingual import LANGUAGES, SurgeryError, Words
 from surgery import sweep_command
@@ -92,7 +93,7 @@ def run_command(args: argparse.Namespace) -> None:
             print(path, file=sys.stderr if args.json else sys.stdout)
 
 
-def _plan(given: str | None):
+def _plan(given: str | None) -> Any:
     import surgery as sg
 
     if given is None:
@@ -102,7 +103,7 @@ def _plan(given: str | None):
     return sg.Plan.from_json(given) if given.lstrip().startswith("{") else sg.Plan.from_link(given.strip())
 
 
-def report(comparison, lang: str) -> str:
+def report(comparison: Any, lang: str) -> str:
     """The numbers of a comparison as text: verdict, notices, receipt, answers, the heads that changed most."""
     lines = [comparison.verdict(lang), *(f"! {notice}" for notice in comparison.notices(lang))]
     if comparison.receipt:

@@ -1,6 +1,7 @@
 """What to keep of a run: the tensors of chosen layers, or only their statistics."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -129,7 +130,8 @@ def changes(
     L2 difference of a head's output over all its real tokens (NaN where there was no output). Layers are measured together,
     as many as GROUP bytes of weights allow: small tensors one by one would cost more in calls than in arithmetic.
     """
-    layers, rows, found = sorted(before), len(real), {}
+    layers, rows = sorted(before), len(real)
+    found: dict[int, Any] = {}
     size = max(1, GROUP // before[layers[0]].weights.nbytes) if layers else 1
     for start in range(0, len(layers), size):
         group = layers[start : start + size]
@@ -154,4 +156,4 @@ def _together(sites: list[Site]) -> Site:
         ]
     columns = ((s.scores, s.weights, s.output, s.no_key) for s in sites)
     allowed = None if masks[0] is None else torch.cat(masks)
-    return Site(*(torch.cat(column) for column in zip(*columns, strict=True)), allowed)
+    return Site(*(torch.cat(column) for column in zip(*columns, strict=True)), allowed=allowed)

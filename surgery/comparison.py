@@ -143,7 +143,7 @@ class Comparison:
             f"没有保留第 {layer} 层的权重；保留的层：{kept}。请用 capture=[{layer}] 或 'all'。",
         )
 
-    def heatmap(self, layer: int, head: int, lang: str = "en"):
+    def heatmap(self, layer: int, head: int, lang: str = "en") -> Any:
         """A matplotlib Figure: baseline | operated | difference of one head.
 
         Raises SelectionError for a head that the model does not have, NotCapturedError for one that was not kept.
@@ -201,10 +201,7 @@ class Comparison:
                 )
             for name, figure in figures.everything(self, lang).items():
                 figures.write(figure, draft / f"{name}.png")
-            return [
-                Path(os.replace(path, folder / path.name) or folder / path.name)
-                for path in sorted(draft.iterdir())
-            ]
+            return [path.replace(folder / path.name) for path in sorted(draft.iterdir())]
 
 
 def _plain(value: Any) -> Any:

@@ -91,10 +91,10 @@ def generate(
 def _open(patient: Any, ids: tuple[int, ...]) -> list[int]:
     """The ids without what closes a text."""
     closing = {patient.tokenizer.eos_token_id, patient.tokenizer.sep_token_id} - {None}
-    ids = list(ids)
-    while len(ids) > 1 and ids[-1] in closing:
-        ids.pop()
-    return ids
+    found = list(ids)
+    while len(found) > 1 and found[-1] in closing:
+        found.pop()
+    return found
 
 
 def _noise(steps: int, classes: int, seed: int) -> Tensor:

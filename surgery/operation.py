@@ -73,7 +73,7 @@ def _refuse(owner: str, name: str, value: Any, en: str, zh: str) -> OperationErr
     )
 
 
-def _number(parameter: Parameter, name: str, value: Any, owner: str, of: type) -> Any:
+def _number(parameter: Parameter, name: str, value: Any, owner: str, of: Any) -> Any:
     low, high = _plain(parameter.low), _plain(parameter.high)
     noun = Words("a whole number", "整数") if of is Integral else Words("a number", "数")
     bad = _refuse(

@@ -245,8 +245,8 @@ def _kept(patient: Any, ids: list[int], most: int) -> list[int]:
 
 
 def _ids(patient: Any, *roles: str) -> set[int]:
-    found = {getattr(patient.tokenizer, f"{role}_token_id", None) for role in roles}
-    return found - {None}
+    found = (getattr(patient.tokenizer, f"{role}_token_id", None) for role in roles)
+    return {number for number in found if number is not None}
 
 
 def _check_ids(patient: Any, ids: list[int]) -> None:

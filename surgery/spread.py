@@ -59,7 +59,9 @@ def _chunks(numbers: list[int], n_jobs: int | None) -> list[range]:
     return found
 
 
-def _computed(patient, work, asked, chunks: list[range], n_jobs) -> Iterator[tuple[range, pd.DataFrame]]:
+def _computed(
+    patient: Any, work: Any, asked: Any, chunks: list[range], n_jobs: int | None
+) -> Iterator[tuple[range, pd.DataFrame]]:
     if n_jobs in (None, 1):
         for chunk in chunks:
             yield chunk, _chunk(lambda: patient, work, chunk, [asked[n] for n in chunk])[1]
@@ -84,7 +86,9 @@ def _computed(patient, work, asked, chunks: list[range], n_jobs) -> Iterator[tup
             yield chunk, work.failed(number, lost)
 
 
-def _parallel(patient, work, asked, chunks, n_jobs) -> Iterator[tuple[int, pd.DataFrame]]:
+def _parallel(
+    patient: Any, work: Any, asked: Any, chunks: list[range], n_jobs: int | None
+) -> Iterator[tuple[int, pd.DataFrame]]:
     from joblib import Parallel, delayed
 
     source = functools.partial(_loaded, patient.name, str(patient.device))

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from bilingual import SurgeryError, Words
 
@@ -106,7 +107,7 @@ def _texts(args: argparse.Namespace) -> tuple[list[str], list[list[str]] | None]
     return judged(lines)
 
 
-def _plans(args: argparse.Namespace, patient) -> list:
+def _plans(args: argparse.Namespace, patient: Any) -> list:
     import surgery as sg
 
     plans = [sg.Plan.from_words([words]) for words in args.op]
@@ -126,7 +127,7 @@ def _plans(args: argparse.Namespace, patient) -> list:
     return plans
 
 
-def summary(table, labels: list[str], lang: str) -> str:
+def summary(table: Any, labels: list[str], lang: str) -> str:
     """The plans that change the model's end most: means over the texts, with their standard deviation."""
     measure = next(
         name for name in ("loss", "kl", "relative_l2") if name in table and not table[name].isna().all()

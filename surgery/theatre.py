@@ -227,10 +227,10 @@ class Scope:
     def attention(
         self,
         module: nn.Module,
-        query,
-        key,
-        value,
-        mask,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        mask: Any,
         scaling: float | None,
         dropout: float,
         causal: bool | None,
@@ -385,7 +385,7 @@ def _follow(operations: list[Operation], ids: torch.Tensor, real: torch.Tensor) 
     return new
 
 
-def _explicit(arguments: dict[str, Any]) -> torch.Tensor:
+def _explicit(arguments: dict[str, Any]) -> Any:
     return sdpa_mask(**{**arguments, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False})
 
 

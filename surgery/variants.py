@@ -54,7 +54,7 @@ def reseeded(plan: Plan, seed: int) -> Plan:
     """The same plan with another seed in its stochastic operations."""
     return Plan(
         *(
-            Step(dataclasses.replace(step.operation, seed=seed), step.selection)
+            Step(dataclasses.replace(step.operation, seed=seed), step.selection)  # type: ignore[call-arg]
             if step.operation.stochastic
             else step
             for step in plan

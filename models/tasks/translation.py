@@ -85,7 +85,8 @@ def sentence(r: Random) -> Sentence:
 
 def sentences(count: int, seed: int, evaluation: bool) -> list[Sentence]:
     """Seeded sentences; the two nouns of an evaluation sentence never met in training."""
-    r, found = Random(seed), []
+    r = Random(seed)
+    found: list = []
     while len(found) < count:
         made = sentence(r)
         if held_out(*made.key) == evaluation:

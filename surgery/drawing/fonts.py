@@ -109,7 +109,8 @@ def _found() -> tuple[tuple[str, ...], frozenset[int]]:
 @functools.lru_cache(maxsize=1)
 def _register() -> tuple[tuple[str, ...], frozenset[int]]:
     """Makes the fonts known to matplotlib: (families, code points they can draw)."""
-    names, points = [], set()
+    names: list[str] = []
+    points: set[int] = set()
     for path in (font_manager.findfont("DejaVu Sans"), *_chinese()):
         font = font_manager.get_font(path)
         known = {entry.fname for entry in font_manager.fontManager.ttflist}

@@ -26,7 +26,7 @@ def heads(comparison: Comparison, measure: str = "js_divergence", lang: str = "e
     layers, values, touched = list(values.index), values.to_numpy(float), touched.to_numpy(bool)
     signed = bool((values < 0).any())
     norm = panels.about_zero(values) if signed else panels.from_zero(values)
-    norm.vmax = max(norm.vmax, panels.TINY)
+    norm.vmax = max(norm.vmax or 0.0, panels.TINY)
     colours = panels.DIVERGING if signed else panels.SEQUENTIAL
 
     page = Page(lang)
