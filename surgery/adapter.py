@@ -117,7 +117,8 @@ def _projected(given: dict[str, Any]) -> tuple[Tensor, Tensor, Tensor]:
     else:
         weights = given["in_proj_weight"].chunk(3)
     biases = (None,) * 3 if given["in_proj_bias"] is None else given["in_proj_bias"].chunk(3)
-    return tuple(F.linear(x, w, b) for x, w, b in zip(inputs, weights, biases, strict=True))
+    q, k, v = (F.linear(x, w, b) for x, w, b in zip(inputs, weights, biases, strict=True))
+    return q, k, v
 
 
 def _heads(x: Tensor, heads: int) -> Tensor:

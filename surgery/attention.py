@@ -6,7 +6,7 @@ Shapes: query (row, head, query, d_k); key (row, key head, key, d_k); value (row
 """
 
 import math
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
