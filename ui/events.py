@@ -508,7 +508,7 @@ class Events:
         page, lang, seed = self.page, asked[self.page.lang], asked[self.page.draws]
         done = self.shown(asked)
         if done is None:
-            return {}
+            return {page.draws: seed}  # nothing was run yet that could be written on
         try:
             found = writing.write(self.pool, done, seed)
         except SurgeryError as error:

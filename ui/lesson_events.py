@@ -147,12 +147,13 @@ class LessonEvents:
     def on_action(self, asked: dict, event: gr.EventData):
         data = event._data if isinstance(event._data, dict) else {}
         number, do = asked[self.page.exercise] or 1, data.get("do")
+        nothing = {self.page.problem_lesson: at.problem("")}  # Gradio takes no empty answer
         if do == "further":
             plan = workshop.exercise(number).further_plan
-            return self.patient(number, asked, steps_.from_plan(plan)) if plan is not None else {}
+            return self.patient(number, asked, steps_.from_plan(plan)) if plan is not None else nothing
         wanted = data.get("number")
         if do != "exercise" or type(wanted) is not int or not 1 <= wanted <= len(workshop.EXERCISES):
-            return {}
+            return nothing
         return self._opened(wanted, asked)
 
     def _opened(self, number: int, asked: dict) -> dict:

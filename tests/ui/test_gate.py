@@ -235,7 +235,11 @@ def test_a_body_that_never_ends_is_given_up(server):
         sent.append(message)
 
     scope = {"type": "http", "method": "POST", "path": "/gradio_api/cancel", "headers": []}
-    asyncio.run(gate(scope, receive, send))
+    one = threading.Thread(
+        target=lambda: asyncio.run(gate(scope, receive, send))
+    )  # Playwright has a loop in ours
+    one.start()
+    one.join(20)
     assert sent[0]["status"] == 408 and not gate.open
 
 
