@@ -22,6 +22,7 @@ from ui.guard import Guarded, Refused, explained
 from ui.layout import Layout
 from ui.lessons import Classroom
 from ui.link import Setting
+from ui.memory import few_arenas
 from ui.pool import Pool
 
 SANS = [
@@ -157,6 +158,7 @@ def theme() -> gr.themes.Base:
 
 def serve(demo: Guarded, **options: Any) -> Any:
     """Launches the page; `options` are those of `gr.Blocks.launch`."""
+    few_arenas()
     limits = demo.limits
     demo.queue(max_size=limits.queue)
     gate = Middleware(Gate, limits=limits, demo=demo)

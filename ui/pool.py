@@ -8,6 +8,7 @@ from typing import Any
 
 from bilingual import SurgeryError, Words
 from ui.limits import Limits
+from ui.memory import trim
 from ui.zero import Task
 
 log = logging.getLogger(__name__)
@@ -120,6 +121,7 @@ class Pool:
         with self._lock:
             while len(self._futures) > self.limits.models:
                 self._futures.popitem(last=False)
+        trim()
 
     def about(self, name: str, lang: str) -> str:
         """A line on what a model is."""
