@@ -181,6 +181,13 @@ def requests(count: int, seed: int) -> list[dict[str, Any]]:
     return found
 
 
+def _differing(wanted: Any, found: Any) -> Any:
+    """The entries in which two answers differ; what came, where it is none."""
+    if not (isinstance(wanted, dict) and isinstance(found, dict)):
+        return found
+    return {name: (wanted[name], found.get(name)) for name in wanted if wanted[name] != found.get(name)}
+
+
 class Crowd:
     """Visitors of one server and what each should be told."""
 
@@ -224,7 +231,7 @@ class Crowd:
             body, wanted = draw.choice(self.right)
             found = call(client, self.server, "operate", body)
             name = "operate" if body.get("plan", {}).get("operations") else "baseline"
-            self.seen.note(name, found == wanted, (body, found))
+            self.seen.note(name, found == wanted, (_differing(wanted[1], found[1]), body))
         elif kind < 0.78:
             body, wanted = draw.choice(self.swept)
             found = call(client, self.server, "sweep", body)
