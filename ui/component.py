@@ -1,3 +1,4 @@
+import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -11,8 +12,12 @@ FOLDER = Path(__file__).parent / "static"
 
 @cache
 def static_text(name: str) -> str:
-    """The text of one of our own JavaScript or CSS files."""
-    return (FOLDER / name).read_text(encoding="utf-8")
+    """The text of one of our own JavaScript or CSS files, without indentation and lines of comment."""
+    text = (FOLDER / name).read_text(encoding="utf-8")
+    if name.endswith(".css"):
+        text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    lines = (line.strip() for line in text.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 class BrowserComponent(gr.HTML):
