@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from surgery.sweeps import SweepError, head_importance, sweep, sweep_stream
     from surgery.theatre import ScopeError, admit, operate, refusals, support
     from surgery.variants import every_head, every_layer, every_pair, grid
+    from surgery.watching import Watched, WatchError, patch_grid, watch
 
 _LATER = {
     "UnsupportedError": "anatomy",
@@ -43,6 +44,10 @@ _LATER = {
     "generate": "generation",
     "TextError": "reading",
     "SweepError": "sweeps",
+    "WatchError": "watching",
+    "Watched": "watching",
+    "patch_grid": "watching",
+    "watch": "watching",
     "every_head": "variants",
     "every_layer": "variants",
     "every_pair": "variants",
@@ -88,6 +93,8 @@ __all__ = [
     "TextError",
     "TruthError",
     "UnsupportedError",
+    "WatchError",
+    "Watched",
     "Words",
     "WritingError",
     "Written",
@@ -101,9 +108,11 @@ __all__ = [
     "head_importance",
     "operate",
     "parameter",
+    "patch_grid",
     "refusals",
     "support",
     "sweep",
     "sweep_stream",
+    "watch",
     *_operations,
 ]

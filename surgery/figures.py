@@ -10,10 +10,22 @@ from surgery.drawing.channels import gates
 from surgery.drawing.grids import all_heads, heads
 from surgery.drawing.one_head import heatmap
 from surgery.drawing.page import DPI, literal
+from surgery.drawing.pictures import overlay
 from surgery.drawing.trends import drift, entropy
 from surgery.drawing.words import MEASURES, WHICH
 
-__all__ = ["MEASURES", "all_heads", "drift", "entropy", "everything", "gates", "heads", "heatmap", "write"]
+__all__ = [
+    "MEASURES",
+    "all_heads",
+    "drift",
+    "entropy",
+    "everything",
+    "gates",
+    "heads",
+    "heatmap",
+    "overlay",
+    "write",
+]
 
 
 def everything(comparison: Comparison, lang: str = "en") -> dict[str, Figure]:

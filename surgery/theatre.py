@@ -453,10 +453,14 @@ def operate(model: Any, plan: Plan | Operation | Step) -> Iterator[nn.Module]:
     OperationError from a call whose text does not fit.
     """
     model = model_of(model)
-    anatomy = admit(model)
-    outer = _scopes(anatomy)
-    with run(model, [Plan(outer[-1].plans[0] if outer else Plan(), plan)]):
+    with run(model, [after_outer(admit(model), plan)]):
         yield model
+
+
+def after_outer(anatomy: Anatomy, plan: Plan | Operation | Step | None) -> Plan:
+    """`plan` after that of the scope which is open over the model, if there is one."""
+    outer = _scopes(anatomy)
+    return Plan(outer[-1].plans[0] if outer else Plan(), Plan() if plan is None else plan)
 
 
 def model_of(thing: Any) -> nn.Module:
