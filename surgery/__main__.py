@@ -162,8 +162,8 @@ def ops_command(args: argparse.Namespace) -> None:
         given = ", ".join(
             f"{name}={p.range()}" if p.low > -1e9 else name for name, p in operation.parameters().items()
         )
-        print(f"{operation.stage:<10}{operation.name}{f' ({given})' if given else ''}")
-        print(f"{'':<10}{operation.summary.say(args.lang)}   {operation.equation}")
+        print(f"{operation.stage:<12}{operation.name}{f' ({given})' if given else ''}")
+        print(f"{'':<12}{operation.summary.say(args.lang)}   {operation.equation}")
 
 
 def models_command(args: argparse.Namespace) -> None:

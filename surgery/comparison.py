@@ -50,7 +50,7 @@ class Comparison:
     heads: one row per (layer, head); divergences and entropies in nats, distances in tokens, masses as shares of weight; means
     over the real queries. layers: one row per hidden state, 0 = embeddings. receipt: per operation the cells it reached and
     what the result owes to it: mean |difference| of scores, share of weight moved, relative L2 of the heads' output and of
-    the last hidden state. output: what changed at the end. similarity: of this and the other text, under each run.
+    the last hidden state. output: what changed at the end. similarity: of this and the `other` text, under each run.
     In `heads`, scores_mean, _std, _min and _max are of the scores of real query-key pairs, permitted counts those pairs that
     the masks let through, weight_max is the mean largest weight of a query, output_rms the root mean square of a head's output.
     kind and mask_token are the model's (see models.LoadedModel); d_k is the width of one of its heads_per_layer heads, scale the
@@ -68,6 +68,7 @@ class Comparison:
     receipt: list[dict[str, Any]]
     output: dict[str, Any]
     similarity: dict[str, float] | None = None
+    other: Any = None
     kind: str = "encoder"
     mask_token: str | None = None
     heads_per_layer: int = 0

@@ -219,6 +219,7 @@ class _Surgery:
                         self.patient, self.readings[row], baseline.end(row), operated.end(row)
                     ),
                     similarity=_similarity(pooled, row) if with_other else None,
+                    other=self.readings[-1].text if with_other else None,
                     kind=self.patient.kind,
                     mask_token=self.patient.mask_token,
                     heads_per_layer=self.anatomy.heads,

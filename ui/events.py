@@ -293,6 +293,12 @@ class Events:
             self.with_model(asked, setting),
         )
 
+    def on_typed(self, other):
+        """A text of one's own is no example any more, and an example's second text is not its partner."""
+        page = self.page
+        mine = other not in {example.other for example in presets.EXAMPLES.values()}
+        return {page.examples: gr.update(value=None), page.other: other if mine else ""}
+
     def on_model(self, asked: dict):
         return self.with_model(asked, self.setting(asked))
 
@@ -520,6 +526,7 @@ class Events:
     def on_sweep(self, lang, model, texts, kind):
         """Text by text, so that what was found stays when it is cancelled."""
         page = self.page
+        yield {page.sweep: panels.sweep(None, lang), page.swept: None, page.problem_sweep: at.problem("")}
         try:
             for swept in sweeping.sweep(self.pool, model, texts or "", kind):
                 yield {
@@ -651,6 +658,7 @@ class Events:
             edit.then(self.on_change, ask, page.stale, **QUICK)
         boxes = [page.text, page.other, page.model, page.pad_to, page.literal]
         gr.on([box.change for box in boxes], self.on_change, ask, page.stale, **last)
+        page.text.input(self.on_typed, page.other, [page.examples, page.other], **last)
         page.pad_to.change(self.on_pad, ask, page.problem_pad, **last)
 
     def _wire_view(self) -> None:

@@ -106,6 +106,7 @@ TEXTS: dict[str, Words] = {
     "train.accuracy": Words("Right on examples that training never shows", "在训练未见过的例子上的正确率"),
     "train.chance": Words("best without order", "不看顺序的最好结果"),
     "train.measures": Words("The last evaluation", "最后一次评估"),
+    "train.legend": Words("Same scale for before and now", "训练前与现在使用同一色标"),
     "train.measure": Words("measure", "指标"),
     "train.value": Words("value", "数值"),
     # The sweep
@@ -125,11 +126,11 @@ TEXTS: dict[str, Words] = {
     "sweep.progress": Words("{done} of {of} texts.", "已完成 {of} 个文本中的 {done} 个。"),
     "sweep.kl": Words(
         "KL divergence of the answers from the baseline's (nats), mean over the texts.",
-        "答案相对基线的 KL 散度（nats），对文本取平均。",
+        "答案相对基线的 KL 散度（奈特），对文本取平均。",
     ),
     "sweep.loss": Words(
         "Rise of the loss (−ln of the right answer's probability, nats), mean over the texts; below 0 the answer got better.",
-        "损失的升高（正确答案概率的 −ln，nats），对文本取平均；小于 0 表示答案变好。",
+        "损失的升高（正确答案概率的 −ln，奈特），对文本取平均；小于 0 表示答案变好。",
     ),
     "sweep.relative_l2": Words(
         "Relative L2 change of the last hidden states, mean over the texts.",
@@ -256,7 +257,7 @@ TEXTS: dict[str, Words] = {
     "attention.overview_baseline": Words("baseline", "基线"),
     "attention.overview_operated": Words("operated", "手术后"),
     "attention.overview_divergence": Words("divergence", "散度"),
-    "attention.divergence": Words("Jensen-Shannon divergence", "JS 散度"),
+    "attention.divergence": Words("Jensen-Shannon divergence (nats)", "JS 散度（奈特）"),
     "attention.overview_help": Words(
         "All heads: one row per layer, one column per head. Arrow keys move, Enter opens a head above.",
         "所有头：每行一层，每列一个头。方向键移动，回车键在上方打开。",
@@ -325,6 +326,7 @@ TEXTS: dict[str, Words] = {
         "{changed} of {count} answers changed", "{count} 个答案中变了 {changed} 个"
     ),
     "verdict.heads": Words("heads changed most", "变化最大的头"),
+    "verdict.with": Words("with", "另一文本："),
     "verdict.heads_by": Words("by Jensen-Shannon divergence", "按 JS 散度"),
     "verdict.no_heads": Words("no head changed", "没有头发生变化"),
     "verdict.similarity": Words("similarity of the two texts", "两个文本的相似度"),
@@ -354,6 +356,7 @@ TEXTS: dict[str, Words] = {
         "此文本中没有要预测的词：请在想让模型填词的地方写 {mask}。",
     ),
     "written.write": Words("Let both runs write on", "让两次运行继续写"),
+    "written.ends": Words("A text ends at ⏎.", "文本在 ⏎ 处结束。"),
     "written.same": Words(
         "Draw {draw}: both write the same, with the same random numbers.",
         "第 {draw} 次抽样：使用相同的随机数，两次运行写出的内容相同。",

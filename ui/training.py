@@ -140,6 +140,7 @@ def words(lang: str) -> dict[str, str]:
         "operated": now,
         "overview_operated": now,
         "difference_detail": f"{now} − {before}",
+        "legend_shared": t("train.legend", lang),
     }
 
 

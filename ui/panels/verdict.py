@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from surgery.comparison import Comparison
 
 MOST = 3  # heads to name
+LONG = 60  # characters of the second text
 
 
 def verdict(comparison: Comparison, lang: str, *, still: bool = False) -> str:
@@ -77,7 +78,9 @@ def _vectors(comparison: Comparison, lang: str) -> dict:
 def _similarity(comparison: Comparison, lang: str) -> dict | None:
     if comparison.similarity is None:
         return None
-    return {name: number(comparison.similarity[name], lang, 3) for name in ("baseline", "operated")}
+    found = {name: number(comparison.similarity[name], lang, 3) for name in ("baseline", "operated")}
+    other = str(comparison.other)
+    return found | {"other": other if len(other) <= LONG else other[: LONG - 1] + "…"}
 
 
 def _led(sentence: str) -> tuple[str, str]:
