@@ -12,13 +12,13 @@ import torch
 
 import surgery as sg
 from models import load
-from surgery import reading, spread, sweeps, theatre
+from surgery import answers, reading, spread, sweeps, theatre
 from surgery.reading import read
 from surgery.rows import _deeds, arrange, run_rows
 from surgery.spread import SpreadError
 from surgery.sweeps import MEASURES
 from surgery.variants import reseeded
-from tests.surgery.patients import patient
+from tests.surgery.patients import byte_tokenizer, patient
 
 TEXT = "The dog bit the man because it was afraid of him."
 MIXED = [
@@ -263,6 +263,35 @@ def test_right_answers_that_fit_nothing_are_refused(minilm):
         sg.sweep(minilm, TEXT, [sg.CausalMask()], truth="dog")
     with pytest.raises(sg.SweepError, match="truth"):
         sg.head_importance(encoder, ask, measure="loss")
+
+
+@pytest.mark.parametrize(
+    ("text", "token"), [("the <mask>", "Ġcat"), ("the<mask>", "cat"), ("the [MASK] bit", "Ġcat")]
+)
+def test_the_right_answer_is_the_token_that_stands_there(text, token):
+    """Pieces of bytes hold the space before them, and masks swallow it."""
+    tokenizer = byte_tokenizer(roberta=True)
+    reader = patient("RobertaForMaskedLM", "masked_lm", tokenizer)
+    (right,) = answers.truths(reader, read(reader, text), "cat")
+    assert tokenizer.convert_ids_to_tokens(right) == token
+    assert right == read(reader, text.replace("[MASK]", "<mask>").replace("<mask>", "cat")).ids[2]
+
+
+def test_a_classifiers_right_answer_is_a_label_of_one_or_more_words():
+    labels = {0: "quite bad", 1: "good"}
+    judge = patient(
+        "BertForSequenceClassification",
+        "classifier",
+        id2label=labels,
+        label2id={v: k for k, v in labels.items()},
+    )
+    texts, truth = answers.judged(["the dog => quite bad", "a cat => good"])
+    table = sg.sweep(judge, texts, [sg.CausalMask()], truth=truth)
+    for number, (text, label) in enumerate(zip(texts, labels.values(), strict=True)):
+        (said,) = sg.compare(judge, text, capture=None).baseline.predictions
+        assert table["loss_baseline"][number] == pytest.approx(-math.log(dict(said)[label]), abs=1e-4)
+    with pytest.raises(sg.TruthError, match="bad"):
+        sg.sweep(judge, texts, [sg.CausalMask()], truth=["bad", "good"])
 
 
 # --- long sweeps --------------------------------------------------------------------------------------------------
