@@ -162,6 +162,7 @@ class Scope:
         self._checks: list[Operation] = []
         self._masks: dict[int, tuple[torch.Tensor, dict[str, Any], list[int] | None]] = {}
         self._calls: dict[int, int] = {}
+        self.begun = False  # whether a forward pass has started inside
         self._rows: int | None = None
         self._total: int | None = None
         self._padding: tuple[torch.Tensor | None, ...] = ()
@@ -201,6 +202,7 @@ class Scope:
                 operation.check(cached + tokens)
         if cached:
             self._refuse_cached()
+        self.begun = True
         self._calls.clear()
         self._masks.clear()
         self._rows, self._padding = rows, (*masks, *self._padding[len(masks) :])
@@ -470,12 +472,19 @@ def operate(model: Any, plan: Plan | Operation | Step) -> Iterator[nn.Module]:
 
     model: a transformers model, or what `models.load` returns. Scopes may nest; the inner plan comes after the outer
     one. Only the thread (or task) that opened it is affected. Random operations start from their seed when the scope
-    opens and go on from call to call. Raises UnsupportedError or SelectionError before anything runs, and
-    OperationError from a call whose text does not fit.
+    opens and go on from call to call. Raises UnsupportedError or SelectionError before anything runs,
+    OperationError from a call whose text does not fit, and ScopeError where an adapted model was not called at all.
     """
     model = model_of(model)
-    with run(model, [after_outer(admit(model), plan)]):
+    with run(model, [after_outer(admit(model), plan)]) as scope:
         yield model
+    if scope.anatomy.adapted and scope.acts and not scope.begun:
+        name = scope.anatomy.name
+        raise ScopeError(
+            f"Nothing was operated on: {name} itself was not called inside, and a part of it called alone is not seen. "
+            "Call the model, or admit that part and operate on it.",
+            f"没有做任何手术：在其中没有调用 {name} 本身，单独调用它的一部分是看不到的。请调用整个模型，或登记那一部分并对它做手术。",
+        )
 
 
 def after_outer(anatomy: Anatomy, plan: Plan | Operation | Step | None) -> Plan:
@@ -525,8 +534,8 @@ def _before_call(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> None:
     scopes = _scopes(_admitted.get(model))
     if not scopes:
         return
-    scope = scopes[-1]
-    scope.begin(None, None, 0)
+    for scope in scopes:
+        scope.begin(None, None, 0)
 
     def attend(query, key, value, mask, scale, dropout, causal, one, wanted):
         return scope.attention(model, query, key, value, mask, scale, dropout, causal, wanted=wanted)
