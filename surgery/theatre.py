@@ -397,7 +397,9 @@ def _follow(operations: list[Operation], ids: torch.Tensor, real: torch.Tensor) 
 
 
 def _explicit(arguments: dict[str, Any], origins: list[int] | None) -> torch.Tensor:
-    whole: Any = sdpa_mask(**{**arguments, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False})
+    whole: Any = sdpa_mask(
+        **{**arguments, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
+    )
     return whole if origins is None or whole.shape[0] == 1 else whole[origins]
 
 
