@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bilingual import SurgeryError
 from surgery import metrics
-from surgery.reading import Reading, labels
+from surgery.reading import Reading, after_space, labels
 
 TOP = 10
 
@@ -69,6 +69,9 @@ def truths(patient: Any, reading: Reading, truth: str | Sequence[str]) -> list[i
     Raises TruthError where answers and sites differ in number, and for a word that is not one token or no label.
     """
     words = [truth] if isinstance(truth, str) else list(truth)
+    words = (
+        [" ".join(words)] if patient.kind == "classifier" and words else words
+    )  # a label may be several words
     asked = len(reading.masks) if patient.kind == "masked_lm" else 0 if patient.kind == "encoder" else 1
     if len(words) != asked:
         raise TruthError(
@@ -77,16 +80,17 @@ def truths(patient: Any, reading: Reading, truth: str | Sequence[str]) -> list[i
             f"{patient.name} 在 {reading.text!r:.60} 中回答 {asked} 次，而给出了 {len(words)} 个正确答案：每个 [MASK] 一个，"
             "或为下一个词元、类别各给一个。",
         )
-    return [_class(patient, word) for word in words]
+    spaced = after_space(patient, reading.text)[: len(words)]
+    return [_class(patient, word, space) for word, space in zip(words, spaced, strict=True)]
 
 
-def _class(patient: Any, word: str) -> int:
+def _class(patient: Any, word: str, spaced: bool) -> int:
     if patient.kind == "classifier":
-        found = [number for number, label in enumerate(patient.labels) if label == word]
-    else:
-        spellings = (word, " " + word) if patient.kind == "causal_lm" else (word,)
-        coded = [patient.tokenizer(s, add_special_tokens=False)["input_ids"] for s in spellings]
-        found = next((ids for ids in reversed(coded) if len(ids) == 1), [])
+        found = [number for number, label in patient.labels.items() if label == word]
+    else:  # pieces of bytes hold the space before them: "cat" and " cat" are two tokens
+        spellings = (" " + word, word) if spaced else (word,)
+        coded = (patient.tokenizer(s, add_special_tokens=False)["input_ids"] for s in spellings)
+        found = next((ids for ids in coded if len(ids) == 1), [])
         found = [i for i in found if i != patient.tokenizer.unk_token_id]
     if not found:
         raise TruthError(

@@ -142,10 +142,14 @@ def softmax(
 
 
 def split_mask(mask: torch.Tensor, bias: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-    """A mask that nothing is known of, as (allowed, None, bias): bool, and what is left to add to the scores."""
+    """A mask that nothing is known of, as (allowed, None, bias): bool, and what is left to add to the scores.
+
+    -9000 and below forbid, as people write -1e4 (-9984 in bfloat16), -1e9 or the least number: softmax leaves nothing of
+    e^-9000, and a temperature must not bring it back.
+    """
     if mask.dtype == torch.bool:
         return mask, None, bias
-    allowed = mask > torch.finfo(mask.dtype).min / 2
+    allowed = mask > -9e3
     rest = mask.masked_fill(~allowed, 0)
     if bool(rest.any()):
         bias = rest if bias is None else bias + rest

@@ -14,7 +14,7 @@ from bilingual import SurgeryError
 from surgery import theatre
 from surgery.operation import Operation, Step
 from surgery.plan import Plan
-from surgery.reading import Text, read
+from surgery.reading import Text, labels, read
 
 
 class WritingError(SurgeryError):
@@ -64,10 +64,15 @@ def generate(
             f"tokens = {tokens!r} is not possible: give a whole number from 1.",
             f"tokens = {tokens!r} 不可用：请给不小于 1 的整数。",
         )
-    if isinstance(temperature, bool) or not isinstance(temperature, Real) or not 0 <= temperature < 1e4:
+    if isinstance(temperature, bool) or not isinstance(temperature, Real) or not 0 <= temperature <= 1e4:
         raise WritingError(
             f"temperature = {temperature!r} is not possible: give a number from 0 to 10000.",
             f"temperature = {temperature!r} 不可用：请给 0 到 10000 之间的数。",
+        )
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= seed < 2**31:
+        raise WritingError(
+            f"seed = {seed!r} is not possible: give a whole number from 0 to {2**31 - 1}.",
+            f"seed = {seed!r} 不可用：请给 0 到 {2**31 - 1} 之间的整数。",
         )
     plan = Plan() if plan is None else Plan(plan)
     ids = _open(patient, read(patient, text).ids)
@@ -77,15 +82,15 @@ def generate(
             f"{patient.name} holds {patient.max_tokens} tokens and the text fills them: shorten it.",
             f"{patient.name} 最多容纳 {patient.max_tokens} 个词元，文本已占满：请缩短。",
         )
-    noise = _noise(room, patient.vocab_size, seed) * temperature
-    operated = _write(patient, ids, plan, noise)  # what cannot be done fails here
-    baseline = _write(patient, ids, Plan(), noise)
-    both = [tuple(patient.tokenizer.convert_ids_to_tokens(run)) for run in (baseline, operated)]
+    draw = (float(temperature), int(seed))
+    operated = _write(patient, ids, plan, room, draw)  # what cannot be done fails here
+    baseline = _write(patient, ids, Plan(), room, draw)
+    both = [labels(patient.tokenizer, run) for run in (baseline, operated)]
     alike = next((i for i, (a, b) in enumerate(zip(baseline, operated, strict=False)) if a != b), None)
     if alike is None and len(baseline) != len(operated):
         alike = min(len(baseline), len(operated))
     said = [patient.tokenizer.decode(run, skip_special_tokens=True) for run in (baseline, operated)]
-    return Written(str(text), *both, *said, alike)
+    return Written(text if isinstance(text, str) else " ".join(text), *both, *said, alike)
 
 
 def _open(patient: Any, ids: tuple[int, ...]) -> list[int]:
@@ -97,21 +102,25 @@ def _open(patient: Any, ids: tuple[int, ...]) -> list[int]:
     return found
 
 
-def _noise(steps: int, classes: int, seed: int) -> Tensor:
-    uniform = torch.rand(steps, classes, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+def _noise(classes: int, random: torch.Generator) -> Tensor:
+    uniform = torch.rand(classes, dtype=torch.float64, generator=random)
     return -(-uniform.clamp_min(1e-300).log()).log()
 
 
-def _write(patient: Any, ids: list[int], plan: Plan, noise: Tensor) -> list[int]:
+def _write(patient: Any, ids: list[int], plan: Plan, room: int, draw: tuple[float, int]) -> list[int]:
+    """The ids of up to `room` new tokens. draw: temperature and seed; the same numbers at the same step whatever was written."""
+    temperature, seed = draw
+    random = torch.Generator().manual_seed(seed)
     takes = inspect.signature(patient.model.forward).parameters
     options = {"use_cache": False} if "use_cache" in takes else {}
     new: list[int] = []
-    for row in noise:
+    for _ in range(room):
         given = torch.tensor([ids + new], device=patient.device)
         scope = theatre.run(patient.model, [plan], name=patient.name)
         with torch.inference_mode(), theatre.in_eval(patient.model), scope:
             logits = patient.model(input_ids=given, attention_mask=torch.ones_like(given), **options).logits
-        new.append(int((logits[0, -1].double().cpu() + row[: logits.shape[-1]]).argmax()))
+        last = logits[0, -1].double().cpu()
+        new.append(int((last + temperature * _noise(len(last), random)).argmax()))
         if new[-1] == patient.tokenizer.eos_token_id:
             break
     return new

@@ -232,6 +232,16 @@ def _spell_mask(patient: Any, text: str, notices: list[Words]) -> str:
     return _MASK.sub(lambda _: own, text)
 
 
+def after_space(patient: Any, text: Text) -> list[bool]:
+    """For each place where `patient` answers about `text`, whether what it says there begins a new word after a space."""
+    parts = _parts(text)
+    if patient.kind != "masked_lm":
+        return [not parts[-1][-1:].isspace()]
+    mask = re.compile(f"{re.escape(patient.mask_token)}|{_MASK.pattern}", re.IGNORECASE)
+    places = [(part, found.start()) for part in parts for found in mask.finditer(part)]
+    return [part[at - 1 : at].isspace() for part, at in places]
+
+
 def _kept(patient: Any, ids: list[int], most: int) -> list[int]:
     """Which tokens to keep: from the front, with the special tokens that close the text."""
     if len(ids) <= most:

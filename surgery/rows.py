@@ -43,7 +43,7 @@ def run_rows(
     found: list[dict[str, Any]] = [{}] * len(plans)
     for first in range(0, len(order), most):
         chunk = order[first : first + most]
-        rows = arrange([deeds[i] for i in chunk], whole=not anatomy.blocks)
+        rows = arrange([deeds[i] for i in chunk], whole=not _can_join(patient, anatomy))
         ends = _run(patient, reading, [plans[chunk[row.plan]] for row in rows], rows)
         baseline = next(ends)
         for row, end in zip(rows, ends, strict=True):
@@ -89,20 +89,23 @@ def arrange(deeds: Sequence[Deeds], whole: bool = False) -> list[Row]:
 def _deeds(anatomy: Anatomy, plan: Plan, name: str) -> Deeds:
     """For each layer what the plan does there, None where nothing; positions count to the first."""
     layers: list[list[Hashable]] = [[] for _ in range(anatomy.layers)]
-    met: dict[tuple[str, int], int] = {}
-    for step in plan:
+    for step, repeat in zip(plan, theatre.repeats(plan), strict=True):
         operation, cells = step.operation, step.selection.cells(anatomy.layers, anatomy.heads, name)
-        kind = (operation.name, getattr(operation, "seed", 0))
-        met[kind] = met.get(kind, -1) + 1  # the same dropout again draws other numbers
         if operation.neutral or not cells:
             continue
         if operation.stage == "positions":
-            layers[0].append((operation, met[kind]))
+            layers[0].append((operation, repeat))
             continue
         for layer in {layer for layer, _ in cells}:
             heads = frozenset(head for at, head in cells if at == layer)
-            layers[layer].append((operation, met[kind], heads))
+            layers[layer].append((operation, repeat, heads))
     return tuple(tuple(deeds) or None for deeds in layers)
+
+
+def _can_join(patient: Any, anatomy: Anatomy) -> bool:
+    """Whether rows can join on the way. A decoder's classifier looks its last token up by the rows that the pass began with."""
+    looks_back = getattr(anatomy.attention[0], "is_causal", True)
+    return bool(anatomy.blocks) and not (patient.kind == "classifier" and looks_back)
 
 
 def _run(

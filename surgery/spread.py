@@ -21,6 +21,8 @@ import pandas as pd
 from bilingual import SurgeryError
 
 if TYPE_CHECKING:
+    import torch
+
     from surgery.sweeps import _Work
 
 CHUNK = 16  # texts that a worker takes at a time, at most
@@ -37,12 +39,12 @@ def tables(
 
     asked: (text, right answer or None) for each text.
     """
-    store = None if out is None else _Store(Path(out), patient.name, work, asked)
+    store = None if out is None else _Store(Path(out), patient, work, asked)
     missing = list(range(len(asked)))
     if store is not None:
         for numbers, table in store.finished():
             missing = [number for number in missing if number not in numbers]
-            yield len(numbers), table
+            yield len(numbers), work.shaped(table)
     for chunk, table in _computed(patient, work, asked, _chunks(missing, n_jobs), n_jobs):
         if store is not None:
             store.write(chunk, table)
@@ -91,7 +93,7 @@ def _parallel(
 ) -> Iterator[tuple[int, pd.DataFrame]]:
     from joblib import Parallel, delayed
 
-    source = functools.partial(_loaded, patient.name, str(patient.device))
+    source = functools.partial(_loaded, patient.name, str(patient.device), patient.dtype)
     jobs = (delayed(_chunk)(source, work, chunk, [asked[n] for n in chunk]) for chunk in chunks)
     yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="4*n_jobs")(jobs)
 
@@ -103,20 +105,20 @@ def _chunk(source: Callable[[], Any], work: _Work, chunk: range, asked: list) ->
 
 
 @functools.lru_cache(maxsize=1)
-def _loaded(name: str, device: str) -> Any:
+def _loaded(name: str, device: str, dtype: torch.dtype) -> Any:
     """The model of a worker process, loaded once; one thread each, for the workers share the cores."""
     import torch
 
     from models import load
 
     torch.set_num_threads(1)
-    return load(name, device=device)
+    return load(name, device=device, dtype=dtype)
 
 
 class _Store:
     """A folder with one Parquet file per chunk and a note of which sweep it holds."""
 
-    def __init__(self, folder: Path, model: str, work: _Work, asked: Sequence[tuple[Any, Any]]):
+    def __init__(self, folder: Path, patient: Any, work: _Work, asked: Sequence[tuple[Any, Any]]):
         try:
             import pyarrow  # noqa: F401
         except ImportError as error:
@@ -128,25 +130,40 @@ class _Store:
         plans = [plan.to_json() for plan in work.plans]
         # the texts by their digest alone: they may be many, or private
         digest = hashlib.sha256(json.dumps([list(map(str, one)) for one in asked]).encode()).hexdigest()
-        own = {"model": model, "plans": plans, "seeds": work.seeds, "texts": len(asked), "sha256": digest}
+        model = {"model": patient.name, "dtype": str(patient.dtype)}
+        own = {**model, "plans": plans, "seeds": work.seeds, "texts": len(asked), "sha256": digest}
         note = folder / "_sweep.json"
-        if note.exists():
-            there = json.loads(note.read_text(encoding="utf-8"))
-            if there != own:
-                raise SpreadError(
-                    f"{folder} holds another sweep (other texts, plans, seeds or model): choose another folder.",
-                    f"{folder} 中是另一次扫描的结果（文本、计划、种子或模型不同）：请换一个文件夹。",
-                )
+        there = json.loads(note.read_text(encoding="utf-8")) if note.exists() else None
+        if there != own and (there is not None or any(self._files())):
+            raise SpreadError(
+                f"{folder} holds another sweep (other texts, plans, seeds or model): choose another folder.",
+                f"{folder} 中是另一次扫描的结果（文本、计划、种子或模型不同）：请换一个文件夹。",
+            )
+        if there is not None:
             return
+        if folder.exists() and not folder.is_dir():
+            raise SpreadError(
+                f"{folder} is a file, and results are written into a folder: choose another name.",
+                f"{folder} 是文件，而结果要写入文件夹：请换一个名称。",
+            )
         folder.mkdir(parents=True, exist_ok=True)
         _whole(note, lambda path: path.write_text(json.dumps(own, ensure_ascii=False), encoding="utf-8"))
 
-    def finished(self) -> Iterator[tuple[range, pd.DataFrame]]:
-        """What an earlier call left."""
-        for path in sorted(self.folder.glob("*.parquet")):
-            name = re.fullmatch(r"texts-(\d+)-(\d+)\.parquet", path.name)
-            if name:
-                yield range(int(name[1]), int(name[2]) + 1), pd.read_parquet(path)
+    def _files(self) -> list[Path]:
+        return sorted(p for p in self.folder.glob("*.parquet") if re.fullmatch(r"texts-\d+-\d+", p.stem))
+
+    def finished(self) -> Iterator[tuple[set[int], pd.DataFrame]]:
+        """The texts that an earlier call finished. Those that failed are forgotten, to be tried again."""
+        seen: set[int] = set()
+        for path in self._files():
+            table = pd.read_parquet(path)
+            if "error" in table and table["error"].notna().any():
+                table = table[table["error"].isna()]
+                _whole(path, lambda part, table=table: table.to_parquet(part, index=False))
+            table = table[~table["text"].isin(seen)]  # two calls at once may have done the same text
+            seen |= (own := set(table["text"]))
+            if own:
+                yield own, table
 
     def write(self, chunk: range, table: pd.DataFrame) -> None:
         """Adds a chunk, whole or not at all."""

@@ -117,8 +117,12 @@ def _plans(args: argparse.Namespace, patient: Any) -> list:
         plans += [sg.Plan.from_words([f"{name}={value}{at}{where}"]) for value in values.split(";")]
     if args.every:
         lists = {"head": sg.every_head, "layer": sg.every_layer, "pair": sg.every_pair}
-        operation = sg.Plan.from_words([args.operation]).steps[0].operation if args.operation else None
-        plans += lists[args.every](patient, operation)
+        plans += lists[args.every](patient, _everywhere(args.operation))
+    elif args.operation:
+        raise SweepCommandError(
+            "--with says what --every does: add --every head, layer or pair, or write --op.",
+            "--with 说明 --every 做什么：请加上 --every head、layer 或 pair，或改用 --op。",
+        )
     if not plans:
         raise SweepCommandError(
             "Give plans: --every head, --grid 'temperature=0.5;1;2', or --op NAME.",
@@ -127,14 +131,32 @@ def _plans(args: argparse.Namespace, patient: Any) -> list:
     return plans
 
 
+def _everywhere(words: str | None) -> Any:
+    """What --with says, which --every puts in its places."""
+    import surgery as sg
+
+    if words is None:
+        return None
+    if "@" in words:
+        raise SweepCommandError(
+            f"--with {words[:60]}: --every says where, so leave out the selection.",
+            f"--with {words[:60]}：位置由 --every 决定，请去掉选择。",
+        )
+    return sg.Plan.from_words([words]).steps[0].operation
+
+
 def summary(table: Any, labels: list[str], lang: str) -> str:
-    """The plans that change the model's end most: means over the texts, with their standard deviation."""
+    """The plans that change the model's end most: means over the texts, with their standard deviation; and what failed."""
+    failed = table[table["error"].notna()] if "error" in table else table[:0]
+    table = table.drop(failed.index)
+    if table.empty:
+        return _failures(failed, lang)
     measure = next(
-        name for name in ("loss", "kl", "relative_l2") if name in table and not table[name].isna().all()
+        (name for name in ("loss", "kl") if name in table and table[name].notna().any()), "relative_l2"
     )
     effect = table["loss"] - table["loss_baseline"] if measure == "loss" else table[measure]
     by = effect.groupby(table["plan"])
-    means = by.agg(["mean", "std"]).reset_index().sort_values("mean", ascending=False).head(SHOWN)
+    means, deviations = by.mean().sort_values(ascending=False).head(SHOWN), by.std(ddof=0)
     title = {
         "loss": Words("rise of the loss (nats)", "损失的升高（奈特）"),
         "kl": Words("KL divergence of the answers (nats)", "答案的 KL 散度（奈特）"),
@@ -145,8 +167,19 @@ def summary(table: Any, labels: list[str], lang: str) -> str:
         f"{title}, {texts} {Words('text(s): mean, standard deviation', '个文本：均值，标准差').say(lang)}"
     ]
     width = max(len(label) for label in labels)
-    for plan, mean, std in means.itertuples(index=False):
-        lines.append(f"  {labels[plan]:<{width}}  {mean:.4f}  {'-' if texts == 1 else f'{std:.4f}'}")
+    for plan, mean in means.items():
+        deviation = "-" if texts == 1 else f"{deviations[plan]:.4f}"
+        lines.append(f"  {labels[plan]:<{width}}  {mean:.4f}  {deviation}")
     if len(by) > SHOWN:
         lines.append(Words(f"  ... {len(by) - SHOWN} more", f"  …… 另有 {len(by) - SHOWN} 个").say(lang))
-    return "\n".join(lines)
+    return "\n".join([*lines, _failures(failed, lang)] if len(failed) else lines)
+
+
+def _failures(failed: Any, lang: str) -> str:
+    """How many texts could not be swept, and why the first one could not."""
+    first = failed.iloc[0]
+    count, number, why = failed["text"].nunique(), int(first["text"]), first["error"]
+    return Words(
+        f"{count} text(s) could not be swept; text {number}: {why}",
+        f"{count} 个文本无法处理；文本 {number}：{why}",
+    ).say(lang)

@@ -52,14 +52,15 @@ def sweep(
     A stochastic plan runs with seeds 0, 1, ... `seeds`-1 and the measures are means, with `<measure>_sd` their standard
     deviation. Equal to one `compare` each, up to rounding.
 
-    truth: the right answer of each text (of several [MASK]s a list); adds loss (-ln p of it, nats) and accuracy, each with
+    truth: the right answer of each text (of several [MASK]s a list; of one text alone it may be given as it is); adds loss (-ln p of it, nats) and accuracy, each with
     `_baseline`, means over the text's answers. n_jobs: spreads the texts over joblib workers, each of which loads the model
     by its name; joblib chooses the backend. out: a folder of Parquet files that grows as results come; the same sweep
     called again goes on from there. on_error: "raise", or "row" for rows with the reason in a column `error`.
     progress(done, of): called as texts are done; where it returns False the sweep ends with what it has.
     budget: bytes that one batch may take.
 
-    Raises SweepError without texts or plans, and what `compare` raises, before anything runs.
+    Raises SweepError without texts or plans, and for a plan that cannot act on the model what `compare` raises, before anything
+    runs; for a text that cannot be read, TextError or TruthError when its turn comes.
     """
     tables = list(
         sweep_stream(
@@ -92,11 +93,15 @@ def sweep_stream(
     budget: int = BUDGET,
 ) -> Iterator[pd.DataFrame]:
     """`sweep` for what does not fit in memory: yields tables of some texts each, as they are done."""
-    texts = [texts] if isinstance(texts, str | tuple) else list(texts)
+    single = isinstance(texts, str | tuple)
+    texts = [texts] if single else list(texts)
     plans = [Plan(plan) for plan in ([plans] if isinstance(plans, Plan | Operation | Step) else plans)]
     answers_ = [None] * len(texts) if truth is None else [truth] if isinstance(truth, str) else list(truth)
-    _check(patient, texts, plans, answers_, seeds, on_error)
-    work = _Work(tuple(plans), int(seeds), budget, on_error == "row")
+    if single and truth is not None and all(isinstance(answer, str) for answer in answers_):
+        answers_ = [answers_]  # of one text with several [MASK]s
+    _check(patient, texts, plans, answers_, seeds, n_jobs, on_error)
+    judged = any(answer is not None for answer in answers_)
+    work = _Work(tuple(plans), int(seeds), budget, on_error == "row", judged)
     asked = list(zip(texts, answers_, strict=True))
     done = 0
     for count, table in spread.tables(patient, work, asked, n_jobs, out):
@@ -106,11 +111,18 @@ def sweep_stream(
             return
 
 
-def _check(patient: Any, texts: list, plans: list[Plan], answers_: list, seeds: Any, on_error: str) -> None:
+def _check(
+    patient: Any, texts: list, plans: list[Plan], answers_: list, seeds: Any, n_jobs: Any, on_error: str
+) -> None:
     if isinstance(seeds, bool) or not isinstance(seeds, Integral) or seeds < 1:
         raise SweepError(
             f"seeds = {seeds!r} is not possible: give a whole number from 1.",
             f"seeds = {seeds!r} 不可用：请给不小于 1 的整数。",
+        )
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise SweepError(
+            f"n_jobs = {n_jobs!r} is not possible: give a number of processes from 1, or -1 for one per core.",
+            f"n_jobs = {n_jobs!r} 不可用：请给不小于 1 的进程数，或用 -1 表示每核一个。",
         )
     if on_error not in ("raise", "row"):
         raise SweepError(
@@ -140,6 +152,7 @@ class _Work:
     seeds: int
     budget: int
     keep_going: bool
+    judged: bool = False
 
     def __call__(self, patient: Any, number: int, text: Text, truth: Any) -> pd.DataFrame:
         """The rows of one text."""
@@ -154,12 +167,15 @@ class _Work:
         """The rows of a text that could not be swept."""
         said = f"{type(error).__name__}: {error}"
         rows = [{"plan": n, "label": plan.describe()} for n, plan in enumerate(self.plans)]
-        return pd.DataFrame(rows).assign(text=number, seeds=0, error=said).reindex(columns=self.columns)
+        return self.shaped(pd.DataFrame(rows).assign(text=number, seeds=0, error=said))
 
-    @property
-    def columns(self) -> list[str]:
-        measured = [*MEASURES, *JUDGED]
-        return ["text", "plan", "label", "seeds", *measured, *(f"{name}_sd" for name in measured), "error"]
+    def shaped(self, table: pd.DataFrame) -> pd.DataFrame:
+        """A table with the columns of every table of this sweep, whatever became of its texts."""
+        measured = [*MEASURES, *(JUDGED if self.judged else ())]
+        spread = [f"{name}_sd" for name in measured]
+        error = ["error"] if self.keep_going else []
+        table = table.reindex(columns=["text", "plan", "label", "seeds", *measured, *spread, *error])
+        return table.astype(dict.fromkeys(error, "string"))  # a column without any error would have no type
 
     def _table(self, patient: Any, number: int, text: Text, truth: Any) -> pd.DataFrame:
         reading = read(patient, text)
@@ -174,8 +190,7 @@ class _Work:
         table["label"] = [plan.describe() for plan in self.plans]
         table["seeds"] = found.groupby("plan").size().to_numpy()
         table["text"] = number
-        columns = [c for c in self.columns if c in table]
-        return table[columns].assign(error=None) if self.keep_going else table[columns]
+        return self.shaped(table)
 
     def _seeded(self, index: int, plan: Plan) -> list[tuple[int, Plan]]:
         if self.seeds == 1 or not plan.stochastic:

@@ -160,8 +160,9 @@ class Scope:
         self._cuts = [Cut() for _ in range(anatomy.layers)]
         self._positions: list[tuple[torch.Tensor | None, list[Operation]]] = []
         self._checks: list[Operation] = []
-        self._masks: dict[int, tuple[torch.Tensor, dict[str, Any]]] = {}
+        self._masks: dict[int, tuple[torch.Tensor, dict[str, Any], list[int] | None]] = {}
         self._calls: dict[int, int] = {}
+        self.begun = False  # whether a forward pass has started inside
         self._rows: int | None = None
         self._total: int | None = None
         self._padding: tuple[torch.Tensor | None, ...] = ()
@@ -169,14 +170,11 @@ class Scope:
             self._resolve(plan, where, name or anatomy.name, first)
 
     def _resolve(self, plan: Plan, rows: torch.Tensor | None, name: str, since: int) -> None:
-        seen: dict[tuple[str, int], int] = {}
         moves: list[Operation] = []
-        for step in plan:
+        for step, repeat in zip(plan, repeats(plan), strict=True):
             operation = step.operation
             cells = step.selection.cells(self.anatomy.layers, self.anatomy.heads, name)
             check(self.anatomy, step)
-            kind = (operation.name, getattr(operation, "seed", 0))
-            seen[kind] = seen.get(kind, -1) + 1  # the same dropout twice must not drop the same entries twice
             if operation.neutral or not cells:
                 continue
             self._checks.append(operation)
@@ -185,7 +183,7 @@ class Scope:
                 continue
             for layer in sorted({layer for layer, _ in cells if layer >= since}):
                 heads = sorted(head for at, head in cells if at == layer)
-                generator = _generator(operation, layer, seen[kind])
+                generator = _generator(operation, layer, repeat)
                 whole = len(heads) == self.anatomy.heads
                 self._cuts[layer].add(Touch(operation, rows, None if whole else heads, generator))
         if moves:
@@ -194,7 +192,8 @@ class Scope:
     def begin(self, rows: int | None, tokens: int | None, cached: int, *masks: torch.Tensor | None) -> None:
         """A forward pass starts, of so many rows and tokens after `cached` ones.
 
-        masks: (row, token), 0 on padding; a second one is that of an encoder-decoder's decoder.
+        masks: (row, token), 0 on padding; a second one is that of an encoder-decoder's decoder, and its encoder, which begins
+        a pass of its own, leaves it as it was.
         """
         one = len(self.anatomy.kinds) == 1 and tokens is not None
         self._total = cached + tokens if one else None
@@ -203,9 +202,10 @@ class Scope:
                 operation.check(cached + tokens)
         if cached:
             self._refuse_cached()
+        self.begun = True
         self._calls.clear()
         self._masks.clear()
-        self._rows, self._padding = rows, masks
+        self._rows, self._padding = rows, (*masks, *self._padding[len(masks) :])
 
     def _refuse_cached(self) -> None:
         whole = [type(o).__name__ for _, moves in self._positions for o in moves if not o.token_by_token]
@@ -219,10 +219,25 @@ class Scope:
         """Whether this is an attention module of its model."""
         return id(module) in self.anatomy.layers_of
 
-    def remember(self, mask: Any, arguments: dict[str, Any]) -> None:
-        """Keeps how a mask was made, to tell its padding from the rest."""
+    def remember(self, mask: Any, arguments: dict[str, Any], origins: list[int] | None = None) -> None:
+        """Keeps how a mask was made, to tell its padding from the rest. origins: its rows, as rows of what is made so."""
         if isinstance(mask, torch.Tensor):
-            self._masks[id(mask)] = (mask, arguments)
+            self._masks[id(mask)] = (mask, arguments, origins)
+
+    def by_row(self, given: Any, origins: list[int]) -> Any:
+        """`given` with each tensor that has an entry for each of the first rows, (row, token, ...), as of the rows `origins`."""
+        if isinstance(given, torch.Tensor):
+            if given.dim() < 3 or given.shape[0] != self._rows or self._rows == 1:
+                return given
+            chosen = given[origins]
+            if id(given) in self._masks:
+                self.remember(chosen, self._masks[id(given)][1], origins)
+            return chosen
+        if isinstance(given, tuple | list):
+            return type(given)(self.by_row(part, origins) for part in given)
+        if isinstance(given, dict):
+            return {name: self.by_row(part, origins) for name, part in given.items()}
+        return given
 
     def attention(
         self,
@@ -236,12 +251,16 @@ class Scope:
         causal: bool | None,
         bias: torch.Tensor | None = None,
         wanted: bool = False,
+        always: bool = False,
     ) -> tuple[torch.Tensor, torch.Tensor | None] | None:
-        """The layer under its plan, or None where neither an operation nor a witness wants it. wanted: weights too."""
+        """The layer under its plan, or None where neither an operation nor a witness wants it.
+
+        wanted: weights too. always: do what no operation touches as well, where some other layer is touched.
+        """
         layer = self._layer(module)
         cut, witness = self._cuts[layer], self.witnesses(layer)
         moved = self._moved(layer, bias, query.shape[0], key.shape[2])
-        if not cut.touches and witness is None and moved is bias:
+        if not cut.touches and witness is None and moved is bias and not (always and self.acts):
             return None
         witness = _Blind() if wanted and witness is None else witness
         if self._total is None:
@@ -309,14 +328,11 @@ class Scope:
         if mask is None:
             return None, None, bias
         if id(mask) in self._masks:
-            mask, arguments = self._masks[id(mask)]
-            allowed = mask if mask.dtype == torch.bool else _explicit(arguments)
+            mask, arguments, origins = self._masks[id(mask)]
+            allowed = mask if mask.dtype == torch.bool else _explicit(arguments, origins)
             padded = cut.lifts_padding and arguments.get("attention_mask") is not None
-            return (
-                allowed,
-                _explicit({**arguments, "attention_mask": None}) & ~allowed if padded else None,
-                bias,
-            )
+            unpadded = _explicit({**arguments, "attention_mask": None}, origins) if padded else None
+            return allowed, unpadded & ~allowed if padded else None, bias
         if cut.lifts_padding:
             raise UnsupportedError(
                 "IgnorePaddingMask cannot tell padding from the rest in a mask of your own: pass attention_mask as (row, token).",
@@ -345,11 +361,6 @@ class Scope:
             for part, change in zip(moved, changed, strict=True):
                 part[where] = change.to(part.dtype)
         return moved
-
-    @property
-    def rows(self) -> int | None:
-        """With how many rows the forward pass began."""
-        return self._rows
 
     def origins(self, block: int) -> list[int]:
         """For each row that runs through `block`, the row among the first ones that it descends from."""
@@ -385,8 +396,11 @@ def _follow(operations: list[Operation], ids: torch.Tensor, real: torch.Tensor) 
     return new
 
 
-def _explicit(arguments: dict[str, Any]) -> Any:
-    return sdpa_mask(**{**arguments, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False})
+def _explicit(arguments: dict[str, Any], origins: list[int] | None) -> torch.Tensor:
+    whole: Any = sdpa_mask(
+        **{**arguments, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
+    )
+    return whole if origins is None or whole.shape[0] == 1 else whole[origins]
 
 
 def _generator(operation: Operation, layer: int, repeat: int) -> torch.Generator | None:
@@ -394,6 +408,17 @@ def _generator(operation: Operation, layer: int, repeat: int) -> torch.Generator
         return None
     state = np.random.SeedSequence([operation.seed, layer, repeat]).generate_state(1, np.uint64)[0]
     return torch.Generator().manual_seed(int(state >> np.uint64(1)))
+
+
+def repeats(plan: Plan) -> list[int]:
+    """For each step how many before it draw from the same seed: two dropouts must not drop the same entries twice."""
+    seen: dict[int | None, int] = {}
+    found = []
+    for operation in (step.operation for step in plan):
+        seed = operation.seed if operation.stochastic and operation.stage != "positions" else None
+        found.append(0 if seed is None else seen.get(seed, 0))
+        seen[seed] = seen.get(seed, 0) + 1
+    return found
 
 
 def check(anatomy: Anatomy, step: Step) -> None:
@@ -449,12 +474,19 @@ def operate(model: Any, plan: Plan | Operation | Step) -> Iterator[nn.Module]:
 
     model: a transformers model, or what `models.load` returns. Scopes may nest; the inner plan comes after the outer
     one. Only the thread (or task) that opened it is affected. Random operations start from their seed when the scope
-    opens and go on from call to call. Raises UnsupportedError or SelectionError before anything runs, and
-    OperationError from a call whose text does not fit.
+    opens and go on from call to call. Raises UnsupportedError or SelectionError before anything runs,
+    OperationError from a call whose text does not fit, and ScopeError where an adapted model was not called at all.
     """
     model = model_of(model)
-    with run(model, [after_outer(admit(model), plan)]):
+    with run(model, [after_outer(admit(model), plan)]) as scope:
         yield model
+    if scope.anatomy.adapted and scope.acts and not scope.begun:
+        name = scope.anatomy.name
+        raise ScopeError(
+            f"Nothing was operated on: {name} itself was not called inside, and a part of it called alone is not seen. "
+            "Call the model, or admit that part and operate on it.",
+            f"没有做任何手术：在其中没有调用 {name} 本身，单独调用它的一部分是看不到的。请调用整个模型，或登记那一部分并对它做手术。",
+        )
 
 
 def after_outer(anatomy: Anatomy, plan: Plan | Operation | Step | None) -> Plan:
@@ -504,8 +536,8 @@ def _before_call(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> None:
     scopes = _scopes(_admitted.get(model))
     if not scopes:
         return
-    scope = scopes[-1]
-    scope.begin(None, None, 0)
+    for scope in scopes:
+        scope.begin(None, None, 0)
 
     def attend(query, key, value, mask, scale, dropout, causal, one, wanted):
         return scope.attention(model, query, key, value, mask, scale, dropout, causal, wanted=wanted)
@@ -536,8 +568,22 @@ def _attention(module, query, key, value, attention_mask, scaling=None, dropout=
     scope = next((scope for scope in reversed(scopes) if scope.knows(module)), None) if scopes else None
     bias = kwargs.get("position_bias")
     if isinstance(scope, Scope):
+        shows = (
+            stock is _eager
+        )  # by itself: then only what is touched must; of any other, all layers show or none does
+        asked = bool(kwargs.get("output_attentions"))
         done = scope.attention(
-            module, query, key, value, attention_mask, scaling, dropout, kwargs.get("is_causal"), bias
+            module,
+            query,
+            key,
+            value,
+            attention_mask,
+            scaling,
+            dropout,
+            kwargs.get("is_causal"),
+            bias,
+            wanted=asked or shows,
+            always=asked and not shows,
         )
         if done is not None:
             return done
@@ -569,7 +615,9 @@ def _before_forward(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> No
     ids = given.get("input_ids") if given.get("input_ids") is not None else given.get("inputs_embeds")
     rows, tokens = (None, None) if ids is None else ids.shape[:2]
     # A mask over samples of sound says nothing of the tokens that are made of them.
-    masks = [given.get("attention_mask") if tokens else None, given.get("decoder_attention_mask")]
+    masks = [given.get("attention_mask") if tokens else None]
+    if "decoder_attention_mask" in _parameters(type(model)):
+        masks.append(given.get("decoder_attention_mask"))
     masks = [m if isinstance(m, torch.Tensor) and m.dim() == 2 else None for m in masks]
     cache = given.get("past_key_values") or given.get("cache")
     cached = cache.get_seq_length() if cache else 0
@@ -633,20 +681,9 @@ def _before_block(
             hidden = args[0] if args else kwargs["hidden_states"]  # (row, token, width)
             hidden = torch.cat((hidden, hidden[scope.joins.get(number, [])]))
             rest = {name: x for name, x in kwargs.items() if name != "hidden_states"}
-            more, rest = _by_row((args[1:], rest), scope.rows, scope.origins(number))
+            more, rest = scope.by_row((args[1:], rest), scope.origins(number))
             return ((hidden, *more), rest) if args else ((), {**rest, "hidden_states": hidden})
     return None
-
-
-def _by_row(given: Any, rows: int | None, origins: list[int]) -> Any:
-    """`given` with each tensor that has an entry for each of `rows` (row, token, ...) as of the rows `origins`."""
-    if isinstance(given, torch.Tensor):
-        return given[origins] if given.dim() > 2 and given.shape[0] == rows != 1 else given
-    if isinstance(given, tuple | list):
-        return type(given)(_by_row(part, rows, origins) for part in given)
-    if isinstance(given, dict):
-        return {name: _by_row(part, rows, origins) for name, part in given.items()}
-    return given
 
 
 def _after_positions(module: nn.Module, args: tuple, kwargs: dict[str, Any], encoded: Any) -> Any:

@@ -358,3 +358,15 @@ def test_selections_are_checked_before_anything_runs():
         "whole model",
         error=sg.UnsupportedError,
     )
+
+
+def test_a_part_that_is_called_alone_does_not_pass_for_surgery():
+    model, x = encoder()
+    whole = nn.Sequential(model, nn.Identity())
+    sg.admit(whole, x)
+    with pytest.raises(sg.ScopeError, match="Sequential itself"), sg.operate(whole, sg.AblateHead()):
+        model(x)
+    with torch.no_grad(), sg.operate(whole, sg.AblateHead()), sg.operate(whole, sg.CausalMask()):
+        whole(x)
+    with sg.operate(whole, sg.Plan()):
+        pass

@@ -194,8 +194,26 @@ def test_a_sweep_writes_every_row_and_judges_by_the_right_answers(sweep, tmp_pat
         (["--text", "a", "--op", "temperature=3@L9"], "0-5"),
         (["--text", "a", "--op", "hide_self", "--texts", "/no/such/file"], "/no/such/file"),
         (["--text", "a", "--op", "hide_self", "--seeds", "0"], "seeds"),
+        (["--text", "a", "--op", "hide_self", "--jobs", "0"], "n_jobs"),
+        (["--text", "a", "--op", "hide_self", "--with", "temperature=2"], "--every"),
+        (["--text", "a", "--every", "head", "--with", "temperature=2@L0"], "selection"),
     ],
 )
 def test_a_sweep_that_cannot_be_is_one_line(sweep, words, said):
     code, out, err = sweep(*words)
     assert (code, out) == (2, "") and said in err and err.count("\n") == 1
+
+
+def test_a_sweep_says_which_texts_failed(sweep):
+    some = sweep("--text", "the dog", "--text", " ", "--op", "hide_self", "--keep-going")
+    assert some[0] == 0 and "1 text(s)" in some[1] and "text 1: TextError: The text is empty" in some[1]
+    none = sweep("--text", " ", "--op", "hide_self", "--keep-going", "--lang", "zh")
+    assert none[0] == 0 and none[1].startswith("1 个文本无法处理")
+
+
+def test_the_spread_that_a_sweep_prints_is_the_one_that_its_table_has(sweep, minilm):
+    texts = ["The dog bit the man", "a cat slept"]
+    out = sweep("--text", texts[0], "--text", texts[1], "--every", "head")[1]
+    table = sg.head_importance(minilm, texts, measure="relative_l2")
+    top = table.sort_values("effect", ascending=False).iloc[0]
+    assert out.splitlines()[1].split()[-2:] == [f"{top.effect:.4f}", f"{top.sd:.4f}"]

@@ -6,7 +6,7 @@ import torch
 import surgery as sg
 from models import load
 from models.tasks.characters import obeys
-from tests.surgery.patients import patient
+from tests.surgery.patients import byte_tokenizer, patient
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_draws_follow_the_softmax():
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"tokens": 0}, "tokens"), ({"tokens": 1.5}, "tokens"), ({"temperature": -1}, "temperature"), ({"temperature": float("nan")}, "temperature")],
+    [({"tokens": 0}, "tokens"), ({"tokens": 1.5}, "tokens"), ({"temperature": -1}, "temperature"), ({"temperature": float("nan")}, "temperature"), ({"seed": -1}, "seed"), ({"seed": "a"}, "seed")],
 )  # fmt: skip
 def test_impossible_options_are_refused(writer, options, said):
     with pytest.raises(sg.WritingError, match=said):
@@ -69,3 +69,23 @@ def test_only_decoders_write_and_only_where_there_is_room(writer, minilm):
     with pytest.raises(sg.SelectionError):
         sg.generate(writer, "the ", sg.CausalMask().at(layers=99))
     assert torch.is_grad_enabled()
+
+
+def test_tokens_are_written_as_people_read_them_and_the_limits_are_as_said():
+    tokenizer = byte_tokenizer()
+    decoder = patient("GPT2LMHeadModel", "causal_lm", tokenizer)
+    text = ("the cat", "the cat")
+    found = sg.generate(decoder, text, tokens=9, temperature=10_000, seed=2**31 - 1)
+    assert found.text == "the cat the cat"
+    ids = [label for label in found.baseline_tokens if label.startswith("Ġ")]
+    assert len(found.baseline_tokens) == 9 and not ids
+    again = sg.generate(decoder, text, tokens=4, temperature=10_000, seed=2**31 - 1)
+    assert again.baseline_tokens == found.baseline_tokens[:4]
+
+
+def test_a_vocabulary_of_a_million_needs_no_memory_for_steps_to_come(writer, monkeypatch):
+    sizes = []
+    draw = torch.rand
+    monkeypatch.setattr(torch, "rand", lambda *size, **how: sizes.append(size) or draw(*size, **how))
+    sg.generate(writer, "the ", tokens=3, temperature=1.0)
+    assert sizes == [(writer.vocab_size,)] * 6

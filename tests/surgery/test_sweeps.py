@@ -12,13 +12,13 @@ import torch
 
 import surgery as sg
 from models import load
-from surgery import reading, spread, sweeps, theatre
+from surgery import answers, reading, spread, sweeps, theatre
 from surgery.reading import read
 from surgery.rows import _deeds, arrange, run_rows
 from surgery.spread import SpreadError
 from surgery.sweeps import MEASURES
 from surgery.variants import reseeded
-from tests.surgery.patients import patient
+from tests.surgery.patients import byte_tokenizer, patient
 
 TEXT = "The dog bit the man because it was afraid of him."
 MIXED = [
@@ -126,6 +126,7 @@ def test_progress_is_told_and_may_stop_the_sweep(minilm):
 
 
 def test_what_cannot_be_done_fails_before_anything_runs(minilm, monkeypatch):
+    theatre.admit(minilm.model)  # which runs it once
     monkeypatch.setattr(type(minilm.model), "forward", lambda *_, **__: pytest.fail("it ran"))
     for plans, error in (
         ([sg.Temperature(2.0).at(layers=6)], sg.SelectionError),
@@ -264,6 +265,35 @@ def test_right_answers_that_fit_nothing_are_refused(minilm):
         sg.head_importance(encoder, ask, measure="loss")
 
 
+@pytest.mark.parametrize(
+    ("text", "token"), [("the <mask>", "Ġcat"), ("the<mask>", "cat"), ("the [MASK] bit", "Ġcat")]
+)
+def test_the_right_answer_is_the_token_that_stands_there(text, token):
+    """Pieces of bytes hold the space before them, and masks swallow it."""
+    tokenizer = byte_tokenizer(roberta=True)
+    reader = patient("RobertaForMaskedLM", "masked_lm", tokenizer)
+    (right,) = answers.truths(reader, read(reader, text), "cat")
+    assert tokenizer.convert_ids_to_tokens(right) == token
+    assert right == read(reader, text.replace("[MASK]", "<mask>").replace("<mask>", "cat")).ids[2]
+
+
+def test_a_classifiers_right_answer_is_a_label_of_one_or_more_words():
+    labels = {0: "quite bad", 1: "good"}
+    judge = patient(
+        "BertForSequenceClassification",
+        "classifier",
+        id2label=labels,
+        label2id={v: k for k, v in labels.items()},
+    )
+    texts, truth = answers.judged(["the dog => quite bad", "a cat => good"])
+    table = sg.sweep(judge, texts, [sg.CausalMask()], truth=truth)
+    for number, (text, label) in enumerate(zip(texts, labels.values(), strict=True)):
+        (said,) = sg.compare(judge, text, capture=None).baseline.predictions
+        assert table["loss_baseline"][number] == pytest.approx(-math.log(dict(said)[label]), abs=1e-4)
+    with pytest.raises(sg.TruthError, match="bad"):
+        sg.sweep(judge, texts, [sg.CausalMask()], truth=["bad", "good"])
+
+
 # --- long sweeps --------------------------------------------------------------------------------------------------
 
 TEXTS = ["The dog bit the man.", "Colourless green ideas", "hello there", "sleep furiously", "one more"]
@@ -332,3 +362,54 @@ def test_a_lost_worker_costs_its_text_alone(minilm):
     with pytest.raises(SpreadError, match="text 3"):
         list(spread.tables(minilm, Deadly(work, 3, keep_going=False), asked, 2, None))
     joblib.externals.loky.get_reusable_executor().shutdown()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_is_wrong_with_a_text_is_said_in_both_languages_wherever_it_ran(minilm, jobs):
+    with pytest.raises(sg.TextError, match="empty") as said:
+        sg.sweep(minilm, ["fine", "   ", "also fine"], [sg.CausalMask()], n_jobs=jobs)
+    assert "文本为空" in said.value.say("zh")
+
+
+def test_workers_compute_in_the_models_own_precision():
+    half, plans = load("minilm", dtype="bfloat16"), [sg.DropScaling()]
+    here, there = (sg.sweep(half, TEXTS[:2], plans, n_jobs=n) for n in (1, 2))
+    assert here["relative_l2"].tolist() == pytest.approx(there["relative_l2"].tolist(), rel=1e-4)
+
+
+def test_a_folder_of_results_is_of_one_precision_and_of_what_its_note_says(minilm, tmp_path):
+    plans = [sg.CausalMask()]
+    sg.sweep(minilm, TEXTS[:2], plans, out=tmp_path)
+    with pytest.raises(SpreadError, match="another sweep"):
+        sg.sweep(load("minilm", dtype="bfloat16"), TEXTS[:2], plans, out=tmp_path)
+    (tmp_path / "_sweep.json").unlink()
+    with pytest.raises(SpreadError, match="another sweep"):
+        sg.sweep(minilm, TEXTS[2:4], [sg.HideSelf()], out=tmp_path)
+
+
+def test_a_text_that_failed_is_tried_again_and_not_kept_for_finished(minilm, tmp_path):
+    texts, plans = ["fine", "   ", "also fine"], [sg.CausalMask(), sg.HideSelf()]
+    first = sg.sweep(minilm, texts, plans, out=tmp_path, on_error="row")
+    again = sg.sweep(minilm, texts, plans, out=tmp_path, on_error="row")
+    pandas.testing.assert_frame_equal(first, again, check_dtype=False)
+    assert sorted(pandas.read_parquet(tmp_path)["text"]) == [0, 0, 1, 1, 2, 2]
+    with pytest.raises(sg.TextError):
+        sg.sweep(minilm, texts, plans, out=tmp_path)
+
+
+def test_a_table_has_the_same_columns_whatever_failed(minilm):
+    good, bad = (
+        sg.sweep(minilm, ["fine", other], [sg.CausalMask()], on_error="row") for other in ("fine", " ")
+    )
+    assert list(good) == list(bad) and "loss" not in good
+
+
+def test_jobs_that_are_no_number_and_the_answers_of_one_text(minilm):
+    for jobs in (0, "2", True, 1.5):
+        with pytest.raises(sg.SweepError, match="n_jobs"):
+            sg.sweep(minilm, TEXT, [sg.CausalMask()], n_jobs=jobs)
+    guesser = patient("BertForMaskedLM", "masked_lm")
+    text, plans = "the [MASK] bit a [MASK]", [sg.CausalMask()]
+    alone = sg.sweep(guesser, text, plans, truth=["dog", "cat"])
+    listed = sg.sweep(guesser, [text], plans, truth=[["dog", "cat"]])
+    pandas.testing.assert_frame_equal(alone, listed)

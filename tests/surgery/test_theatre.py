@@ -675,3 +675,17 @@ def test_minilm_on_cuda_agrees_with_the_cpu(minilm):
                 a, b = getattr(near, run), getattr(far, run)
                 assert (a.weights - b.weights).abs().max() < 1e-4 and (a.hidden - b.hidden).abs().max() < 1e-3
             assert (near.baseline.embedding - far.baseline.embedding).abs().max() < 1e-4
+
+
+def test_different_dropouts_of_one_seed_drop_different_entries(minilm):
+    """What KeyDropout has forbidden already, WeightDropout of the same seed must not merely drop again."""
+    text = "the dog bit the man because it was afraid"
+    share = {}
+    for name, parts in (
+        ("keys", [sg.KeyDropout(0.3, 5)]),
+        ("both", [sg.KeyDropout(0.3, 5), sg.WeightDropout(0.3, 5)]),
+    ):
+        weights = sg.compare(minilm, text, sg.Plan(*parts)).operated.weights
+        share[name] = float((weights == 0).float().mean())
+    assert share["both"] == pytest.approx(1 - 0.7 * 0.7, abs=0.03)
+    assert share["keys"] == pytest.approx(0.3, abs=0.03)

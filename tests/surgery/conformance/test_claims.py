@@ -1,12 +1,15 @@
 """What is claimed of whole families: the scale, the order of tokens, shared layers, and who is refused and how."""
 
 import dataclasses
+import itertools
 
 import pytest
 import torch
 import transformers
 
 import surgery as sg
+from surgery import theatre
+from surgery.capture import Keep
 from tests.surgery.bench import refuses
 from tests.surgery.conformance import check
 from tests.surgery.conformance.families import _BERT, _LLAMA, FAMILIES, Case, inputs
@@ -216,3 +219,56 @@ def test_interpolated_positions_are_refused_where_they_would_move():
         refuses(lambda: model(**larger), "interpolated", error=sg.UnsupportedError)
     with torch.no_grad(), sg.operate(model, sg.LocalMask(2)):
         model(**larger)
+
+
+# --- padding, masks and weights -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("operation", [sg.ReversePositions(), sg.ShufflePositions(1)], ids=lambda o: o.name)
+@pytest.mark.parametrize("title", ["BART", "T5"])
+def test_padding_of_the_written_text_keeps_its_positions(title, operation):
+    case = next(case for case in FAMILIES if case.title == title)
+    model, given = case.build(), inputs(case)
+    mask = torch.ones_like(given["decoder_input_ids"])
+    mask[1, -2:] = 0
+    padded = operated(case, model, {**given, "decoder_attention_mask": mask}, operation)["last_hidden_state"]
+    short = {name: x[1:] for name, x in given.items()}
+    short["decoder_input_ids"] = short["decoder_input_ids"][:, :-2]
+    alone = operated(case, model, short, operation)["last_hidden_state"]
+    assert torch.allclose(padded[1, :-2], alone[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("least", [-1e4, -1e9, torch.finfo(torch.float32).min, -torch.inf])
+def test_a_mask_of_your_own_forbids_at_any_temperature(least):
+    case = next(case for case in FAMILIES if case.title == "BERT")
+    model, given = case.build("eager"), inputs(case, None)
+    tokens = given["input_ids"].shape[1]
+    mask = torch.zeros(1, 1, tokens, tokens)
+    mask[..., 4:] = least
+    for operation in (sg.UniformAttention(), sg.Temperature(1e4)):
+        with torch.no_grad(), sg.operate(model, operation):
+            out = model(input_ids=given["input_ids"], attention_mask=mask, output_attentions=True)
+        assert (out.attentions[0][..., 4:] == 0).all(), operation
+        assert torch.allclose(out.attentions[0][..., :4].sum(-1), torch.ones(()), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("title", "implementation"),
+    [
+        *itertools.product(("BERT", "ALBERT", "Llama"), ("sdpa", "eager")),
+        ("GPT-2", "eager"),
+        ("OPT", "eager"),
+    ],
+)
+def test_the_weights_that_a_model_returns_are_of_every_layer_and_the_operated_ones(title, implementation):
+    case = next(case for case in FAMILIES if case.title == title)
+    model, given = case.build(implementation), inputs(case)
+    for operation in (sg.CausalMask(), sg.Temperature(5.0), sg.UniformAttention().at("L1.H0")):
+        keep = Keep()
+        with torch.no_grad(), theatre.run(model, [sg.Plan(operation)], witnesses=keep):
+            model(**given)
+        with torch.no_grad(), sg.operate(model, operation):
+            found = model(**given, output_attentions=True).attentions
+        assert len(found) == 3
+        for layer, weights in enumerate(found):
+            assert torch.allclose(weights, keep.sites[layer].weights, atol=1e-5), (operation, layer)

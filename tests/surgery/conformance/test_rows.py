@@ -46,3 +46,37 @@ def test_plans_in_one_batch_are_what_they_are_alone(name):
             assert abs(a - b) <= 1e-4 * max(1.0, abs(b)), (plan, column)
     assert (together["relative_l2"] > 1e-4).all()
     assert together["relative_l2"].round(5).nunique() == len(PLANS)
+
+
+CLASSIFIERS = {
+    "BertForSequenceClassification": _BERT,
+    "GPT2ForSequenceClassification": {"vocab_size": 53, "n_embd": 30, "n_layer": 3, "n_head": 3},
+    "LlamaForSequenceClassification": _LLAMA,
+}
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_classifier_that_reads_its_last_token(name):
+    config = {k: v for k, v in CLASSIFIERS[name].items() if k != "vocab_size"}
+    subject = patient(name, "classifier", **config, **({"pad_token_id": 0} if "GPT2" in name else {}))
+    _lively(subject.model)
+    table = sg.sweep(subject, TEXT, PLANS)
+    for plan, found in zip(PLANS, table["kl"], strict=True):
+        (site,) = sg.compare(subject, TEXT, plan, capture=None).output["sites"]
+        assert found == pytest.approx(site["kl"], rel=1e-3, abs=1e-6), plan
+
+
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+def test_padding_can_be_forgotten_where_rows_joined_and_masks_are_given_by_row(implementation):
+    config = {**_LLAMA, "sliding_window": 3, "attn_implementation": implementation}
+    subject = patient(
+        "MistralForCausalLM", "causal_lm", **{k: v for k, v in config.items() if k != "vocab_size"}
+    )
+    plans = [
+        sg.Plan(sg.ReversePositions(), sg.IgnorePaddingMask()),
+        sg.Plan(sg.Temperature(3.0).at("L1"), sg.IgnorePaddingMask().at("L2")),
+    ]
+    table = sg.sweep(subject, TEXT, plans)
+    for plan, found in zip(plans, table["relative_l2"], strict=True):
+        alone = sg.compare(subject, TEXT, plan, capture=None).output["relative_l2"]
+        assert found == pytest.approx(alone, abs=1e-5), plan
