@@ -511,12 +511,12 @@ function measure() {
   const count = Math.max(1, current.shown.length);
   const gap = 18;
   const widest = Math.max(0, ...current.shown.map((token) => textWidth(data.labels[token], 12)));
-  const gutter = Math.ceil(Math.min(Math.max(widest + 8, 44), wide ? 120 : total * 0.28));
+  const gutter = Math.ceil(Math.min(Math.max(widest + 8, 54), wide ? 120 : total * 0.28));
   const room = wide ? (total - gutter - 2 * gap) / 3 : total - gutter;
   const map = Math.floor(Math.max(40, Math.min(room, count * 56, 520)));
   const cell = map / count;
   const flatKeys = widest + 6 <= cell;
-  const top = flatKeys ? 22 : Math.ceil(Math.min(Math.max(widest + 8, 30), 110));
+  const top = flatKeys ? 32 : Math.ceil(Math.min(Math.max(widest + 8, 34), 110));
   const font = Math.max(9, Math.min(12, cell * 0.85));
   root.classList.toggle("av-wide", wide);
   root.style.setProperty("--av-gutter", `${gutter}px`);
