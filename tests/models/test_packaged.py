@@ -33,7 +33,9 @@ def test_what_minilm_is(minilm):
     assert minilm.device == torch.device("cpu") and minilm.dtype == minilm.model.dtype == torch.float32
     assert not minilm.model.training
     assert all(parameter.requires_grad for parameter in minilm.model.parameters())
-    assert minilm.model.config._attn_implementation == "sdpa"
+    assert (
+        minilm.model.config._attn_implementation.removeprefix("surgery_") == "sdpa"
+    )  # others may have admitted it
     (caveat,) = minilm.caveats
     assert "prediction head" in caveat.en and "预测头" in caveat.zh
     assert "minilm" in repr(minilm) and len(repr(minilm)) < 1000

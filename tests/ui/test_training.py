@@ -80,4 +80,4 @@ def test_the_page_trains_stops_and_replays(visit, app_url, lang):
     )
     page.page.locator("#train-steps input").fill("0")
     page.page.locator("#train-run").click()
-    page.page.locator(".problem [role=alert]").filter(has_text="2000").wait_for()
+    page.page.locator(".problem [role=alert]").filter(has_text="2000").wait_for(timeout=90_000)
