@@ -179,6 +179,11 @@ def test_the_remark_on_the_control_is_about_this_cut(patients):
     assert "[CLS]" not in texts[sg.RemovePositions].en + texts[sg.RemovePositions].zh
 
 
+@every
+def test_a_step_further_is_not_the_solution_again(one):
+    assert one.further_plan not in (one.solved("en"), one.solved("zh"))
+
+
 def test_a_step_further_at_the_root_is_no_plan_that_passes(patients):
     one = workshop.exercise("root-dk")
     assert found(one, one.further_plan, patients) == "flatter"
