@@ -87,7 +87,7 @@ class Plan:
         return Plan(*(nowhere if i == index else step for i, step in enumerate(self.steps)))
 
     def describe(self, lang: str = "en") -> str:
-        """The plan in words: "Temperature (t = 2) on L0-3"."""
+        """The plan in words: "Change the softmax temperature (temperature T = 2) on L0-3"."""
         if not self.steps:
             return Words("no operation", "没有手术").say(lang)
         return Words("; ", "；").say(lang).join(_describe(step, lang) for step in self)

@@ -4,6 +4,7 @@ import functools
 import random
 import weakref
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +28,11 @@ NOUNS = {
 }
 
 
+def scoped(patient: Any, plan: Plan, **options: Any) -> AbstractContextManager:
+    """A scope of a plan over a patient, whose name errors give."""
+    return theatre.run(patient.model, [plan], name=patient.name, **options)
+
+
 def vectors(patient: Any, texts: Sequence[str], plan: Plan) -> Tensor:
     """The mean of each text's last token vectors, (text, width)."""
     hidden, real = states(patient, texts, plan)
@@ -36,7 +42,7 @@ def vectors(patient: Any, texts: Sequence[str], plan: Plan) -> Tensor:
 def states(patient: Any, texts: Sequence[str], plan: Plan) -> tuple[Tensor, Tensor]:
     """The last hidden states (text, token, width) and which tokens are real (text, token)."""
     _, inputs = batch(patient, [read(patient, text) for text in texts])
-    with torch.inference_mode(), theatre.in_eval(patient.model), theatre.run(patient.model, [plan]):
+    with torch.inference_mode(), theatre.in_eval(patient.model), scoped(patient, plan):
         out = patient.model(**inputs, output_hidden_states=True)
     return out.hidden_states[-1].float().cpu(), inputs["attention_mask"].bool().cpu()
 
@@ -78,7 +84,7 @@ def ask(patient: Any, table: Table, lang: str, plan: Plan, pad_to: int | None = 
     for group in groups:
         some = ids[group] if pad_to is not None else ids[group, : int(lengths[group[0]])]
         inputs = {name: value.to(patient.device) for name, value in reading(some).items()}
-        with torch.inference_mode(), theatre.in_eval(patient.model), theatre.run(patient.model, [plan]):
+        with torch.inference_mode(), theatre.in_eval(patient.model), scoped(patient, plan):
             said = patient.model(**inputs).logits.argmax(-1).cpu()[:, :width]
         guesses[group, : said.shape[1]] = said
     at = table.answers != IGNORED
@@ -101,7 +107,7 @@ def sites(patient: Any, inputs: dict[str, Tensor], plan: Plan) -> dict[int, Site
     """Every layer's scores, weights and output for (row, token) inputs."""
     keep = Keep()
     inputs = {name: value.to(patient.device) for name, value in inputs.items()}
-    scope = theatre.run(patient.model, [plan], witnesses=keep)
+    scope = scoped(patient, plan, witnesses=keep)
     with torch.inference_mode(), theatre.in_eval(patient.model), scope:
         patient.model(**inputs)
     return keep.sites
@@ -141,7 +147,7 @@ def rows(lang: str, texts: Sequence[Sequence[str]]) -> dict[str, Tensor]:
 def hidden(patient: Any, inputs: dict[str, Tensor], plan: Plan) -> Tensor:
     """All hidden states, (layer + 1, row, token, width); 0 is the embeddings."""
     inputs = {name: value.to(patient.device) for name, value in inputs.items()}
-    with torch.inference_mode(), theatre.in_eval(patient.model), theatre.run(patient.model, [plan]):
+    with torch.inference_mode(), theatre.in_eval(patient.model), scoped(patient, plan):
         out = patient.model(**inputs, output_hidden_states=True)
     return torch.stack([h.float().cpu() for h in out.hidden_states])
 

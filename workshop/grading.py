@@ -6,6 +6,7 @@ from typing import Any
 from bilingual import Words
 from surgery.operation import Operation, Step
 from surgery.plan import Plan
+from workshop.digits import minus
 from workshop.exercises import EXERCISES
 from workshop.parts import Evidence, Exercise, Number, Outcome, WorkshopError
 
@@ -96,7 +97,7 @@ def sheet(one: Exercise, lang: str = "en") -> str:
         *([f"  {ask.number.label.say(lang)} {span(ask.number, lang)}"] if ask.number else []),
         "",
         say(f"Cut ({one.model(lang)})", f"动手（{one.model(lang)}）"),
-        f"  {one.task.say(lang)}",
+        f"  {_sentence(one.task.say(lang))}",
         "",
         say("Measured without and with your plan", "测量（基线与手术）"),
         *(f"  - {quantity.label.say(lang)}" for quantity in one.quantities),
@@ -104,9 +105,13 @@ def sheet(one: Exercise, lang: str = "en") -> str:
     return "\n".join(lines)
 
 
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def span(number: Number, lang: str = "en") -> str:
     """The range of a predicted number, as people write it."""
-    low, high = (f"{value:.{number.digits}f}" for value in (number.low, number.high))
+    low, high = (minus(f"{value:.{number.digits}f}") for value in (number.low, number.high))
     return Words(f"({low} to {high}{number.unit.en})", f"（{low} 到 {high}{number.unit.zh}）").say(lang)
 
 
@@ -143,15 +148,25 @@ def fared(report: Report, lang: str, predicted: str | None, number: float | None
             ).say(lang)
         )
     if ask.number is not None and outcome.number is not None:
-        value = f"{outcome.number:.{ask.number.digits}f}{ask.number.unit.say(lang)}"
+        value = minus(f"{outcome.number:.{ask.number.digits}f}") + ask.number.unit.say(lang)
         lines.append(f"{ask.number.label.say(lang)} {value}")
         if number is not None:
-            near = ask.number.close(number, outcome.number)
-            lines.append(
-                (
-                    Words(f"Your {number:g} is near.", f"您的 {number:g} 很接近。")
-                    if near
-                    else Words(f"Your {number:g} is off.", f"您的 {number:g} 差得较远。")
-                ).say(lang)
-            )
+            lines.append(_compared(ask.number, number, outcome.number).say(lang))
     return lines
+
+
+def _compared(number: Number, guess: float, measured: float) -> Words:
+    """How far a guess is from the measured number, and how near is near."""
+    own, away, reach = (
+        minus(f"{round(value, number.digits + 2):g}")
+        for value in (guess, number.away(guess, measured), number.reach(measured))
+    )
+    if number.close(guess, measured):
+        return Words(
+            f"Your {own} is near: the difference is {away}, and up to {reach} counts as near.",
+            f"您的 {own} 很接近：相差 {away}，不超过 {reach} 就算接近。",
+        )
+    return Words(
+        f"You said {own}: the difference is {away}; up to {reach} would count as near.",
+        f"您猜的是 {own}：相差 {away}；不超过 {reach} 才算接近。",
+    )

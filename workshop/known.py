@@ -4,6 +4,8 @@ import functools
 import json
 from pathlib import Path
 
+from workshop.digits import minus
+
 FILE = Path(__file__).parent / "measured.json"
 
 
@@ -18,5 +20,5 @@ def known() -> dict[str, str]:
 def show(entry: dict) -> str:
     """An entry {"value", "sd" or None, "digits"} as it is printed."""
     digits = entry["digits"]
-    value = f"{entry['value']:.{digits}f}"
+    value = minus(f"{entry['value']:.{digits}f}")
     return value if entry.get("sd") is None else f"{value} ± {entry['sd']:.{digits}f}"

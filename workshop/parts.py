@@ -11,6 +11,7 @@ from typing import Any
 
 from bilingual import SurgeryError, Words
 from surgery.plan import Plan
+from workshop.digits import Template, minus, small
 from workshop.known import known
 
 MOST_STEPS = 8
@@ -31,7 +32,8 @@ class Choice:
 @dataclass(frozen=True)
 class Number:
     """A number that a learner may predict. `near`: how far from the measured value still counts as near; a share of
-    the measured value if `relative`, else in the number's own unit. step: of a slider."""
+    the measured value if `relative`, else in the number's own unit. step: of a slider. digits: after the point, of the
+    measured value as it is shown and judged."""
 
     label: Words
     low: float
@@ -42,9 +44,17 @@ class Number:
     step: float = 1.0
     digits: int = 0
 
+    def reach(self, measured: float) -> float:
+        """How far from the measured value still counts as near, in the number's own unit."""
+        return self.near * abs(round(measured, self.digits)) if self.relative else self.near
+
+    def away(self, guess: float, measured: float) -> float:
+        """How far a guess is from the measured value as it is shown."""
+        return abs(guess - round(measured, self.digits))
+
     def close(self, guess: float, measured: float) -> bool:
         """Whether a guess is near the measured value."""
-        return abs(guess - measured) <= self.near * (abs(measured) if self.relative else 1.0)
+        return self.away(guess, measured) <= self.reach(measured) + 1e-9
 
 
 @dataclass(frozen=True)
@@ -75,7 +85,7 @@ class Outcome:
 @dataclass(frozen=True)
 class Quantity:
     """Something that is measured without and with the plan. unit: printed after the number. digits: after the point;
-    `small` numbers are written as 1.2e-07."""
+    `small` numbers get two digits that count instead, below 0.001 as 1.2e-07."""
 
     key: str
     label: Words
@@ -89,7 +99,7 @@ class Quantity:
             return Words("undefined", "无定义").say(lang)
         if math.isinf(value):
             return "∞" if value > 0 else "−∞"
-        text = f"{value:.1e}" if self.small and value else f"{value:.{self.digits}f}"
+        text = small(value) if self.small else minus(f"{value:.{self.digits}f}")
         return text + self.unit.say(lang)
 
 
@@ -275,7 +285,8 @@ class Exercise:
             return {q.key: q.show(values[q.key], lang) for q in self.quantities}
 
         own = {"plan": evidence.plan.describe(lang), "task": self.task.say(lang)}
-        return template.format(
+        return Template().format(
+            template,
             before=shown(evidence.baseline),
             after=shown(evidence.operated),
             fact={k: v.say(lang) if isinstance(v, Words) else v for k, v in evidence.facts.items()},

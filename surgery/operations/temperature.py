@@ -28,7 +28,7 @@ class Temperature(Operation):
         "Below 1 attention gets sharper, above 1 flatter; 1 changes nothing.",
         "小于 1 注意力更尖锐，大于 1 更平坦；等于 1 不变。",
     )
-    equation: ClassVar[str] = "softmax(q·kᵀ / (√d_k · t))"
+    equation: ClassVar[str] = "softmax(q·kᵀ / (√d_k · T))"
 
     t: float = parameter(
         2.0,
@@ -37,7 +37,7 @@ class Temperature(Operation):
         high=1e4,
         slider=(0.1, 10.0),
         log=True,
-        label=Words("temperature t", "温度 t"),
+        label=Words("temperature T", "温度 T"),
         help=Words("Scores are divided by t before the softmax.", "softmax 之前，分数除以 t。"),
     )
 

@@ -3,13 +3,13 @@ import functools
 import pytest
 import torch
 
-import models
+from models import load
 
 
 @pytest.fixture(scope="session")
 def patients():
     """name -> the loaded model; each is loaded once."""
-    return functools.cache(lambda name: models.load(name, device="cpu"))
+    return functools.cache(lambda name: load(name, device="cpu"))
 
 
 @pytest.fixture(scope="session", autouse=True)

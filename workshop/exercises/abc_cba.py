@@ -75,7 +75,7 @@ EXERCISE = Exercise(
             "我们测量 ABC 与 CBA 两个输出之间的三种距离：同一个词在两个位置上、同一位置上的两个词、以及所有词元的平均。",
         ),
     ),
-    equation="f(P·x) = P·f(x)   for every reordering P        mean(f(P·x)) = mean(f(x))",
+    equation="f(P·x) = P·f(x)        mean(f(P·x)) = mean(f(x))        ∀ P",
     models=bench.ENCODERS,
     prediction=Prediction(
         Words("Without positions, what is equal for ABC and CBA?", "没有位置信息时，ABC 与 CBA 的什么相同？"),

@@ -30,7 +30,7 @@ def texts(seed: int) -> torch.Tensor:
 def nats(patient, ids: torch.Tensor, plan: Plan) -> float:
     """The loss per letter."""
     ids = ids.to(patient.device)
-    with torch.inference_mode(), theatre.in_eval(patient.model), theatre.run(patient.model, [plan]):
+    with torch.inference_mode(), theatre.in_eval(patient.model), bench.scoped(patient, plan):
         logits = patient.model(ids[:, :-1]).logits.float()[:, WARM:]
     return F.cross_entropy(logits.flatten(0, 1), ids[:, 1 + WARM :].flatten()).item()
 

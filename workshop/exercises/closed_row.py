@@ -7,7 +7,7 @@ import torch
 from bilingual import Words
 from models.tasks.sentences import reading
 from surgery import theatre
-from surgery.operations import CausalMask, HideSelf
+from surgery.operations import BlockTokens, CausalMask, HideSelf
 from surgery.plan import Plan
 from workshop import bench
 from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages, uses
@@ -145,8 +145,8 @@ EXERCISE = Exercise(
         ),
         Number(
             Words(
-                "With −∞ instead, in one layer: which share of all tokens ends as NaN?",
-                "若改用 −∞，只在一层：最终有多大比例的词元变成 NaN？",
+                "With −∞ instead: if one layer does it, which share of all tokens is NaN after the whole model?",
+                "若改用 −∞，只要有一层这样做：走完整个模型之后，所有词元中有多大比例是 NaN？",
             ),
             low=0,
             high=100,
@@ -215,10 +215,10 @@ EXERCISE = Exercise(
         "安全的做法是规定空行的含义：本项目里权重为 0、输出为 0，并给出提示。",
     ),
     further=Words(
-        "Causal mask and hide-self leave exactly the first token without a key. Which token does a left-padded batch close under a causal mask?",
-        "因果掩码加“不许看自己”恰好让第一个词元没有键。左填充的批次在因果掩码下会关上哪个词元？",
+        "Block the first token under a causal mask: that is what padding on the left does. Which queries are closed, and how many would be with ten tokens of padding?",
+        "在因果掩码下屏蔽第一个词元：左填充做的就是这件事。哪些查询没有键了？如果左边填充十个词元呢？",
     ),
-    further_plan=Plan(CausalMask(), HideSelf()),
+    further_plan=Plan(CausalMask(), BlockTokens([0])),
     solution=Plan(CausalMask(), HideSelf()),
     ask=Words(
         "Your loss becomes NaN at step 1. Which two lines of code do you look at first?",

@@ -32,6 +32,27 @@ def alone(patient, lang, seed):
     return cost, {cell: float(entropy[cell]) for cell in cells}
 
 
+def together(patient, lang, seed):
+    """Heads that can be off together with KEEPS % right, by a greedy search: always the one that then costs least; and
+    the accuracy that is left."""
+    table = bench.examples(lang, seed, PAIRS)
+    anatomy = theatre.admit(patient.model)
+    cells = set(itertools.product(range(anatomy.layers), range(anatomy.heads)))
+    off, left = [], 100.0
+
+    def without(cell):
+        plan = Plan(AblateHead().at("+".join(map(_name, [*off, cell]))))
+        return 100 * bench.ask(patient, table, lang, plan).mean
+
+    while cells:
+        right = {cell: without(cell) for cell in sorted(cells)}
+        best = max(right, key=right.get)
+        if right[best] < KEEPS:
+            break
+        off, left, cells = [*off, best], right[best], cells - {best}
+    return sorted(off), left
+
+
 def measured(patient, plan, lang, seed):
     """Accuracy, how many heads give no output, and what each head alone costs."""
     table = bench.examples(lang, seed, PAIRS)
@@ -47,6 +68,9 @@ def measured(patient, plan, lang, seed):
     cost, entropy = bench.remembered(
         patient, (__name__, "alone", lang, seed), lambda: alone(patient, lang, seed)
     )
+    most, left = bench.remembered(
+        patient, (__name__, "together", lang, seed), lambda: together(patient, lang, seed)
+    )
     ranks = sorted(entropy, key=entropy.get)
     needed = max(cost, key=cost.get)
     facts = {
@@ -59,6 +83,10 @@ def measured(patient, plan, lang, seed):
         "sharpest_cost": cost[ranks[0]],
         "flattest": _name(ranks[-1]),
         "flattest_cost": cost[ranks[-1]],
+        "most": len(most),
+        "most_names": "+".join(map(_name, most)),
+        "most_left": left,
+        "kinds": len({question.kind for question in table.questions}),
     }
     return bench.unoperated(run, patient, lang, seed), run(plan), facts
 
@@ -108,7 +136,7 @@ EXERCISE = Exercise(
             "熵低的头图案漂亮；但模型需不需要它是另一回事，只有切掉才知道。",
         ),
     ),
-    equation="output_h = 0        cost(h) = accuracy − accuracy without h",
+    equation="output_h = 0        cost(h) = accuracy − accuracy(output_h = 0)",
     models=bench.ENCODERS,
     prediction=Prediction(
         Words(
@@ -133,7 +161,12 @@ EXERCISE = Exercise(
     ),
     quantities=(
         Quantity("off", Words("heads without output", "没有输出的头"), digits=0),
-        Quantity("accuracy", Words("questions answered right", "答对的问题"), Words(" %", " %"), digits=1),
+        Quantity(
+            "accuracy",
+            Words("questions answered right, mean over four kinds", "答对的问题（四类问题的平均）"),
+            Words(" %", " %"),
+            digits=1,
+        ),
     ),
     measured=measured,
     fault=fault,
@@ -143,12 +176,12 @@ EXERCISE = Exercise(
             "八个头都还有输出。要知道一个头是否必需，请拿走它的输出。",
         ),
         "needed": Words(
-            "{after[off]} heads off leave {after[accuracy]}: among them is one that is needed. Try them one by one; {fact[harmless]} of the {fact[heads]} cost less than a point alone.",
+            "Heads off: {after[off]}; that leaves {after[accuracy]}, so one that is needed is among them. Try them one by one; {fact[harmless]} of the {fact[heads]} cost less than a point alone.",
             "关掉 {after[off]} 个头后剩 {after[accuracy]}：其中有必需的头。请逐个试；{fact[heads]} 个头里有 {fact[harmless]} 个单独关掉时损失不到 1 个百分点。",
         ),
         "more": Words(
-            "{after[accuracy]} with {after[off]} head off: go on, one is not enough to speak of.",
-            "关掉 {after[off]} 个头后仍有 {after[accuracy]}：继续，只关一个说明不了什么。",
+            "{after[accuracy]} right. Heads off: {after[off]}; at least two are asked for, so go on.",
+            "关掉 {after[off]} 个头后仍有 {after[accuracy]}：请继续，至少要关两个。",
         ),
         "others": Words(
             "Heads are off, but the plan does something else as well. Leave only what switches heads off.",
@@ -157,10 +190,12 @@ EXERCISE = Exercise(
     },
     outcome=outcome,
     explanation=Words(
-        "{after[off]} of {fact[heads]} heads off, {after[accuracy]} right. The head that the model needs most is {fact[needed]}: without it {fact[cost]:.0f} points are gone. By entropy it is number {fact[rank]} of {fact[heads]}. The sharpest, {fact[sharpest]}, costs {fact[sharpest_cost]:.0f}; the flattest, {fact[flattest]}, "
+        "{after[off]} of {fact[heads]} heads off, {after[accuracy]} right. What is possible: a search that always switches off the head that then costs least gets to {fact[most]} ({fact[most_names]}) with {fact[most_left]:.0f} % right. The accuracy is the mean over {fact[kinds]} kinds of question: a sweep over one kind misleads, for a head may do nothing "
+        "for it and all for another. The head that the model needs most is {fact[needed]}: without it {fact[cost]:.0f} points are gone. By entropy it is number {fact[rank]} of {fact[heads]}. The sharpest, {fact[sharpest]}, costs {fact[sharpest_cost]:.0f}; the flattest, {fact[flattest]}, "
         "{fact[flattest_cost]:.0f}; {fact[harmless]} heads cost less than one point each. Over the heads of 3 retrained encoders the rank correlation of entropy and cost is {known[entropy_cost]} (−1 would be: the sharper, the more needed). A picture shows where a head looks, not whether anybody listens. "
         "And the number of heads is the task's affair: where eight neighbours must be fetched, one head gets {known[fetch_1]} % right, four {known[fetch_4]} %, eight {known[fetch_8]} %.",
-        "{fact[heads]} 个头关掉了 {after[off]} 个，正确率 {after[accuracy]}。模型最需要的是 {fact[needed]}：没有它就下降 {fact[cost]:.0f} 个百分点；按熵从低到高它排第 {fact[rank]}（共 {fact[heads]} 个）。最尖锐的 {fact[sharpest]} 损失 {fact[sharpest_cost]:.0f}，最平坦的 {fact[flattest]} 损失 {fact[flattest_cost]:.0f}；"
+        "{fact[heads]} 个头关掉了 {after[off]} 个，正确率 {after[accuracy]}。能关多少？每次都关掉当下损失最小的头，可以关到 {fact[most]} 个（{fact[most_names]}），正确率 {fact[most_left]:.0f} %。正确率是 {fact[kinds]} 类问题的平均：只扫描一类问题会误导，一个头可能对这类毫无作用，对另一类却不可或缺。"
+        "模型最需要的是 {fact[needed]}：没有它就下降 {fact[cost]:.0f} 个百分点；按熵从低到高它排第 {fact[rank]}（共 {fact[heads]} 个）。最尖锐的 {fact[sharpest]} 损失 {fact[sharpest_cost]:.0f}，最平坦的 {fact[flattest]} 损失 {fact[flattest_cost]:.0f}；"
         "有 {fact[harmless]} 个头各自损失不到 1 个百分点。在 3 个重新训练的编码器的所有头上，熵与损失的秩相关为 {known[entropy_cost]}（−1 才表示越尖锐越必需）。注意力图显示一个头看哪里，并不显示有没有人听它的。需要多少个头由任务决定：当必须取来八个邻居时，一个头的正确率为 {known[fetch_1]} %，四个头 {known[fetch_4]} %，八个头 {known[fetch_8]} %。",
     ),
     further=Words(

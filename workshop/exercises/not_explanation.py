@@ -99,7 +99,7 @@ EXERCISE = Exercise(
             "所谓原因，就是拿走之后结果会不同的东西。",
         ),
     ),
-    equation="look(h) = weight_h([MASK], answer)        cost(h) = accuracy − accuracy without h",
+    equation="look(h) = weight_h([MASK], answer)        cost(h) = accuracy − accuracy(output_h = 0)",
     models=bench.ENCODERS,
     prediction=Prediction(
         Words(

@@ -8,10 +8,21 @@ from workshop import bench
 from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages, uses
 
 PAIRS = 8
+FELL = (
+    0.01  # of the control's distance: so little is left where all words stand on a place that the model knows
+)
 ROUNDING = 1e-5  # float32, through six layers
 NOUNS = ("dog", "man", "cat", "boy", "king", "queen", "teacher", "student", "wolf", "nurse", "ball", "car")
 VERBS = ("bit", "saw", "hit", "loves", "asked", "found", "followed", "paid")
 OTHER = "A cold rain fell on the town"
+FALLEN = Words(
+    "That is almost nothing: you put every word on one place that the model knows as [CLS], so order is gone, and most of the meaning with it.",
+    "这几乎是零：您把所有词都放到了模型认作 [CLS] 的那个位置，顺序没了，大部分意义也随之没了。",
+)
+KEPT = Words(
+    "So the words still count; only their order does not.",
+    "可见用词仍然算数，只有词序不再算数。",
+)
 
 
 def measured(patient, plan, lang, seed):
@@ -26,11 +37,14 @@ def measured(patient, plan, lang, seed):
         one, mirror, other = vectors[:-1:2], vectors[1:-1:2], vectors[-1]
         return {
             "cosine": metrics.cosine(one[0], mirror[0]).item(),
+            "other": metrics.cosine(one[0], other).item(),
             "apart": metrics.relative_l2(one, mirror).max().item(),
             "control": metrics.relative_l2(one, other.expand_as(one)).min().item(),
         }
 
-    return bench.unoperated(run, patient, lang, seed), run(plan), {}
+    before, after = bench.unoperated(run, patient, lang, seed), run(plan)
+    fell = after["control"] < FELL * before["control"]
+    return before, after, {"control": FALLEN if fell else KEPT}
 
 
 def fault(plan: Plan, evidence: Evidence):
@@ -48,11 +62,12 @@ def fault(plan: Plan, evidence: Evidence):
 
 
 def outcome(evidence: Evidence) -> Outcome:
-    """What became of the two sentences."""
+    """What became of the two sentences, and of the cosine with a sentence of other words."""
     before, after = evidence.baseline["cosine"], evidence.operated["cosine"]
+    other = evidence.operated["other"]
     if evidence.operated["apart"] <= ROUNDING:
-        return Outcome("same", before)
-    return Outcome("closer" if after > before else "farther", before)
+        return Outcome("same", other)
+    return Outcome("closer" if after > before else "farther", other)
 
 
 EXERCISE = Exercise(
@@ -89,12 +104,15 @@ EXERCISE = Exercise(
             Choice("same", Words("It becomes exactly 1.", "恰好变成 1。")),
         ),
         Number(
-            Words("The cosine before the cut", "手术前的余弦"),
+            Words(
+                f"And the cosine of “The dog bit the man” and “{OTHER}” then?",
+                f"那时“The dog bit the man”与“{OTHER}”（一场冷雨落在镇上）的余弦是多少？",
+            ),
             low=0.0,
             high=1.0,
-            near=0.05,
+            near=0.1,
             step=0.01,
-            digits=3,
+            digits=2,
         ),
     ),
     task=Words(
@@ -104,6 +122,11 @@ EXERCISE = Exercise(
     quantities=(
         Quantity(
             "cosine", Words("cosine of dog-bites-man and man-bites-dog", "“狗咬人”与“人咬狗”的余弦"), digits=3
+        ),
+        Quantity(
+            "other",
+            Words("cosine of dog-bites-man and the cold rain", "“狗咬人”与“一场冷雨”的余弦"),
+            digits=3,
         ),
         Quantity(
             "apart",
@@ -150,11 +173,10 @@ EXERCISE = Exercise(
     explanation=Words(
         "Without positions the sentences are one bag of words: the cosine went from {before[cosine]} to {after[cosine]}, and sentence and mirror now differ by {after[apart]}, which is rounding. "
         "Attention itself has no idea of order; all of it came in with the vectors that were added before the first layer. Notice the {before[cosine]} before the cut, too: even "
-        "with positions a sentence vector hardly tells who bit whom. Look at your control: a sentence with other words was {before[control]} away and is now {after[control]}. If that fell "
-        "to almost nothing, you put every word on one place that the model knows as [CLS]: order is gone, and most of the meaning with it.",
+        "with positions a sentence vector hardly tells who bit whom. Look at your control: a sentence with other words was {before[control]} away and is now {after[control]}. "
+        "{fact[control]}",
         "没有位置，两句话就成了同一袋词：余弦从 {before[cosine]} 变为 {after[cosine]}，句子与镜像只差 {after[apart]}，这只是舍入误差。注意力本身不懂顺序，顺序全部来自第一层之前加上的位置向量。"
-        "也请注意手术前的 {before[cosine]}：即使有位置，句向量也几乎分不出谁咬了谁。再看对照：用词不同的句子原来相距 {before[control]}，现在是 {after[control]}。如果它几乎降到零，说明您把所有词都放到了模型"
-        "认作 [CLS] 的那个位置：顺序没了，大部分意义也随之没了。",
+        "也请注意手术前的 {before[cosine]}：即使有位置，句向量也几乎分不出谁咬了谁。再看对照：用词不同的句子原来相距 {before[control]}，现在是 {after[control]}。{fact[control]}",
     ),
     further=Words(
         "Put every word on the same place instead of none (or the other way round). Order is lost either way; compare the control.",

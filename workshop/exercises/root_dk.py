@@ -106,7 +106,7 @@ EXERCISE = Exercise(
             "这个编码器每个头宽 16 个通道，并且是带着这个除法训练的。",
         ),
     ),
-    equation="score = q·k / √d_k        Var(q·k) = d_k  for independent components of variance 1",
+    equation="score = q·k / √d_k        Var(q_i k_i) = 1  ⇒  Var(q·k) = Σ_i Var(q_i k_i) = d_k",
     models=bench.ENCODERS,
     prediction=Prediction(
         Words(
@@ -184,10 +184,10 @@ EXERCISE = Exercise(
         "没有时为 {known[scale_without]} %（3 个种子的均值 ± 标准差）；用四个小头则为 {known[small_with]} % 和 {known[small_without]} %。“它让方差保持为 1”只对方差为 1 的向量成立：这里分数的标准差原本就是 {before[spread]}。",
     ),
     further=Words(
-        "Do it with a temperature instead. Which T equals “no √d_k” here, and which would it be on MiniLM, whose heads are 32 wide?",
-        "改用温度来做。这里哪个 T 等于“去掉 √d_k”？MiniLM 的头宽 32，又该是多少？",
+        "Now the other way: divide by d_k, which is one √d_k = 4 more (T = 4). Which way do the answers mind more? And which T would be “no 1/√d_k” on MiniLM, whose heads are 32 wide?",
+        "再反过来：除以 d_k，也就是再除一次 √d_k = 4（T = 4）。答案更怕哪一种？MiniLM 的头宽 32，哪个 T 相当于“去掉 1/√d_k”？",
     ),
-    further_plan=Plan(Temperature(0.25)),
+    further_plan=Plan(Temperature(4.0)),
     solution=Plan(DropScaling()),
     ask=Words(
         "If somebody trains 1 head of 256 instead of 16 of 16, what changes for the softmax?",

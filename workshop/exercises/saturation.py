@@ -21,7 +21,7 @@ def gradients(patient, ids: torch.Tensor, plan: Plan) -> tuple[float, float, flo
     and the share of a query's keys that its masks permit."""
     inputs = {name: value.to(patient.device) for name, value in reading(ids).items()}
     real, keep = ids != 0, Keep()
-    scope = theatre.run(patient.model, [plan], witnesses=keep)
+    scope = bench.scoped(patient, plan, witnesses=keep)
     with torch.enable_grad(), theatre.in_eval(patient.model), scope:
         logits = patient.model(**inputs).logits
         won = (logits.amax(-1) * real.to(logits.device)).sum()

@@ -11,6 +11,8 @@ from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Predicti
 
 PAIRS = 80
 BROKEN, RIGHT = 70.0, 90.0
+HOTTEST = 16.0
+NARROW = 0.02  # how far the search for the threshold goes
 
 
 def turned(plan: Plan) -> Plan:
@@ -41,12 +43,22 @@ def measured(patient, plan, lang, seed):
             "largest": bench.by_head(weights.amax(-1), real).mean().item(),
         }
 
-    temperatures = [step.operation.t for step in plan if step.operation.name == "temperature"]
-    return (
-        bench.unoperated(run, patient, lang, seed),
-        run(plan),
-        {"t": temperatures[0] if len(temperatures) == 1 else None},
+    found = bench.remembered(
+        patient, (__name__, "threshold", lang, seed), lambda: threshold(patient, table, lang)
     )
+    return bench.unoperated(run, patient, lang, seed), run(plan), {"threshold": found}
+
+
+def threshold(patient, table, lang) -> float:
+    """The temperature of all heads between 1 and HOTTEST at which accuracy falls below BROKEN, by bisection."""
+    right, wrong = 1.0, HOTTEST
+    while wrong - right > NARROW:
+        middle = (right + wrong) / 2
+        if 100 * bench.ask(patient, table, lang, Plan(Temperature(middle))).mean < BROKEN:
+            wrong = middle
+        else:
+            right = middle
+    return wrong
 
 
 def fault(plan: Plan, evidence: Evidence):
@@ -64,10 +76,10 @@ def fault(plan: Plan, evidence: Evidence):
 
 
 def outcome(evidence: Evidence) -> Outcome:
-    """Which side breaks, and the temperature at which it did."""
+    """Which side breaks, and the temperature at which it does."""
     flat, sharp = evidence.operated["accuracy"], evidence.operated["turned"]
     key = "flat" if flat <= BROKEN and sharp >= RIGHT else "both" if flat <= BROKEN else "neither"
-    return Outcome(key, evidence.facts["t"])
+    return Outcome(key, evidence.facts["threshold"])
 
 
 EXERCISE = Exercise(
@@ -101,9 +113,12 @@ EXERCISE = Exercise(
             Choice("both", Words("Both alike.", "两侧一样。")),
         ),
         Number(
-            Words("At which T are fewer than 70 % right?", "T 为多少时正确率低于 70 %？"),
-            low=0,
-            high=16,
+            Words(
+                "From which T on, in all heads, are fewer than 70 % right?",
+                "对所有的头，T 升到多少时正确率开始低于 70 %？",
+            ),
+            low=1,
+            high=HOTTEST,
             near=0.25,
             relative=True,
             step=0.1,
@@ -147,10 +162,10 @@ EXERCISE = Exercise(
     },
     outcome=outcome,
     explanation=Words(
-        "{after[accuracy]} right on the flat side, {after[turned]} at its mirror. A head that has learned whom to look at keeps looking there when it gets sharper: the largest weight was the right one. When it gets flatter (largest weight {after[largest]} instead of "
+        "{after[accuracy]} right on the flat side, {after[turned]} at its mirror. Tried out with one T in all heads, fewer than 70 % are right from T = {fact[threshold]:.1f} on. A head that has learned whom to look at keeps looking there when it gets sharper: the largest weight was the right one. When it gets flatter (largest weight {after[largest]} instead of "
         "{before[largest]}) it mixes in everything that it had learned to leave out. Retrained encoders agree: T = 4 leaves {known[hot_mean]} %, T = 1/4 leaves {known[cold_mean]} % (mean ± sd of 3 seeds). And an encoder trained with T = 4 reaches {known[hot_trained]} %: "
         "training makes its scores larger and takes the temperature out again.",
-        "平坦一侧正确率 {after[accuracy]}，其镜像 {after[turned]}。一个学会了看谁的头，变尖锐后看的仍是同一处：权重最大的本来就是对的。变平之后（最大权重 {after[largest]}，原来 {before[largest]}），它把学会忽略的东西全都混了进来。"
+        "平坦一侧正确率 {after[accuracy]}，其镜像 {after[turned]}。让所有的头用同一个 T 试下来，从 T = {fact[threshold]:.1f} 起正确率低于 70 %。一个学会了看谁的头，变尖锐后看的仍是同一处：权重最大的本来就是对的。变平之后（最大权重 {after[largest]}，原来 {before[largest]}），它把学会忽略的东西全都混了进来。"
         "重新训练的编码器也是如此：T = 4 时剩 {known[hot_mean]} %，T = 1/4 时剩 {known[cold_mean]} %（3 个种子的均值 ± 标准差）。而从一开始就以 T = 4 训练的编码器能达到 {known[hot_trained]} %：训练会把分数放大，抵消温度。",
     ),
     further=Words(

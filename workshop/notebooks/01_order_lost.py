@@ -44,7 +44,8 @@ patient = load(one.model(lang))
 #
 # - `same`: It becomes exactly 1. / 恰好变成 1。
 #
-# The cosine before the cut / 手术前的余弦
+# And the cosine of “The dog bit the man” and “A cold rain fell on the town” then? / 那时“The dog bit the
+# man”与“A cold rain fell on the town”（一场冷雨落在镇上）的余弦是多少？
 
 # %%
 my_choice = None  # one of the keys above, in quotes

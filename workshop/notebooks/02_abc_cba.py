@@ -20,7 +20,7 @@
 # the two words at the same place, and of the mean over all tokens.
 # - 我们测量 ABC 与 CBA 两个输出之间的三种距离：同一个词在两个位置上、同一位置上的两个词、以及所有词元的平均。
 #
-#     f(P·x) = P·f(x)   for every reordering P        mean(f(P·x)) = mean(f(x))
+#     f(P·x) = P·f(x)        mean(f(P·x)) = mean(f(x))        ∀ P
 
 # %%
 import surgery as sg

@@ -43,7 +43,7 @@ patient = load(one.model(lang))
 #
 # - `both`: Both alike. / 两侧一样。
 #
-# At which T are fewer than 70 % right? / T 为多少时正确率低于 70 %？
+# From which T on, in all heads, are fewer than 70 % right? / 对所有的头，T 升到多少时正确率开始低于 70 %？
 
 # %%
 my_choice = None  # one of the keys above, in quotes

@@ -42,7 +42,8 @@ patient = load(one.model(lang))
 #
 # - `nan`: NaN. / NaN。
 #
-# With −∞ instead, in one layer: which share of all tokens ends as NaN? / 若改用 −∞，只在一层：最终有多大比例的词元变成 NaN？
+# With −∞ instead: if one layer does it, which share of all tokens is NaN after the whole model? / 若改用
+# −∞，只要有一层这样做：走完整个模型之后，所有词元中有多大比例是 NaN？
 
 # %%
 my_choice = None  # one of the keys above, in quotes

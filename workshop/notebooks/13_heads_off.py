@@ -19,7 +19,7 @@
 # cutting answers.
 # - 熵低的头图案漂亮；但模型需不需要它是另一回事，只有切掉才知道。
 #
-#     output_h = 0        cost(h) = accuracy − accuracy without h
+#     output_h = 0        cost(h) = accuracy − accuracy(output_h = 0)
 
 # %%
 import surgery as sg

@@ -18,7 +18,7 @@
 # - A cause is what makes a difference when it is taken away.
 # - 所谓原因，就是拿走之后结果会不同的东西。
 #
-#     look(h) = weight_h([MASK], answer)        cost(h) = accuracy − accuracy without h
+#     look(h) = weight_h([MASK], answer)        cost(h) = accuracy − accuracy(output_h = 0)
 
 # %%
 import surgery as sg
