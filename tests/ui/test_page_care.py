@@ -384,7 +384,7 @@ def test_a_refused_model_leaves_the_last_good_one_in_place(open_page):
 def test_on_a_phone_the_presets_come_within_a_screen_and_a_half(open_page, lang):
     page = open_page(f"?lang={lang}", viewport=PHONE)
     page.says("operate", t("app.operate", lang))
-    order = ["title", "lang", "verdict", "presets", "text", "operate", "maps", "tabs", "fine", "more"]
+    order = ["title", "lang", "verdict", "presets", "text", "operate", "fine", "maps", "tabs", "more"]
     tops = [
         page.page.locator(f"#{name}").evaluate("node => node.getBoundingClientRect().top + scrollY")
         for name in order

@@ -79,5 +79,7 @@ def test_the_page_trains_stops_and_replays(visit, app_url, lang):
         "old => document.querySelector('#train-maps .av').dataset.stamp !== old", arg=drawn
     )
     page.page.locator("#train-steps input").fill("0")
+    page.page.keyboard.press("Tab")
+    page.page.wait_for_timeout(1000)  # a busy page takes the number over a moment later
     page.page.locator("#train-run").click()
     page.page.locator(".problem [role=alert]").filter(has_text="2000").wait_for(timeout=90_000)
