@@ -1,14 +1,17 @@
-"""No test asks a hub or a GPU for anything by accident. Set before transformers and torch are imported."""
+"""No test asks a hub or a GPU for anything by accident, and bits do not depend on who ran before.
+
+Set before transformers and torch are imported, and inherited by every process that a test starts.
+"""
 
 import os
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+os.environ["OMP_NUM_THREADS"] = "1"  # float32's last bits depend on it; and the tests share the cores
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import pytest
-import torch
 
 import models
 
@@ -21,12 +24,3 @@ def minilm() -> models.LoadedModel:
 @pytest.fixture(scope="session")
 def encoder() -> models.LoadedModel:
     return models.load("encoder", device="cpu")
-
-
-@pytest.fixture(autouse=True)
-def same_number_of_threads():
-    """Bits depend on it: a test that changes it does so for itself alone."""
-    before = torch.get_num_threads()
-    yield
-    if torch.get_num_threads() != before:
-        torch.set_num_threads(before)

@@ -44,14 +44,6 @@ def test_the_peers_are_pinned():
     assert all("torch==" in line and "transformers==" in line for line in listed[1:])
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @pytest.fixture(scope="module")
 def tiny():
     return patients.shaped("tiny")

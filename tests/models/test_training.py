@@ -61,15 +61,6 @@ class Sixteen(Task):
         return Probe({"input_ids": self.ids[:1]}, tuple("abcdef"))
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Small models gain nothing from several."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def short(name, steps=6, **more):
     chosen = task(name)
     return Training(chosen, recipe=replace(shorter(chosen.recipe, steps), batch=8), evaluate_every=0, **more)

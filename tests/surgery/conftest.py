@@ -1,16 +1,6 @@
 import pytest
-import torch
 
 from tests.surgery import bench
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """The models here are so small that threads within an operation only get in each other's way."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session", params=bench.SPECIMENS)

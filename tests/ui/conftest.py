@@ -43,6 +43,7 @@ class Visit:
     def __init__(self, browser, url: str, viewport=DESKTOP, scheme="light", **options):
         self.context = browser.new_context(viewport=viewport, color_scheme=scheme, **options)
         self.page = self.context.new_page()
+        self.page.set_default_timeout(90_000)  # tests share two cores with servers that start
         self.errors: list[str] = []
         self.leaks: list[str] = []
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)

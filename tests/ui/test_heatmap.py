@@ -130,7 +130,7 @@ class Maps:
         if control in ("layer", "head"):
             self.after(lambda: scope.select_option(value))
         else:
-            self.after(lambda: scope.locator(f"input[value={value}]").check(force=True))
+            self.after(lambda: scope.locator(f"input[value={value}]").click(force=True))
 
     def point(self, side: str, row: int, column: int, count: int = SIZE) -> dict:
         sizes = self.root.evaluate(
