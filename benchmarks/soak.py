@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import collections
-import gc
 import hashlib
 import json
 import os
@@ -89,6 +88,14 @@ def serve(port: int, diary: Path) -> None:
         return patient
 
     models.load = watched
+    figures: weakref.WeakSet[Figure] = weakref.WeakSet()
+    draw = Figure.__init__
+
+    def drawn(figure: Figure, *arguments: Any, **options: Any) -> None:
+        figures.add(figure)
+        draw(figure, *arguments, **options)
+
+    Figure.__init__ = drawn  # not gc.get_objects(), which breaks a tuple that another thread is making
     pool = Pool(device="cpu", public=True)
     demo = build(pool)
     pool.warm()
@@ -99,7 +106,7 @@ def serve(port: int, diary: Path) -> None:
             state = {
                 "models": len(here),
                 "checksums": sorted({_checksum(model) for model in here}),
-                "figures": sum(type(thing) is Figure for thing in gc.get_objects()) + len(plt.get_fignums()),
+                "figures": len(figures) + len(plt.get_fignums()),
                 "sessions": len(demo.state_holder.session_data) if hasattr(demo, "state_holder") else 0,
                 "threads": threading.active_count(),
             }
@@ -326,6 +333,8 @@ def report(seen: Seen) -> list[str]:
     print(
         f"memory after the warm-up ({seen.warm} operations): {seen.level(0, 0.2) / 2**20:.0f} MiB, at the end {seen.level(0.8, 1) / 2**20:.0f} MiB: {seen.growth:+.1%}"
     )
+    tenths = [seen.level(n / 10, (n + 1) / 10) / 2**20 for n in range(10)]
+    print("memory in ten equal parts of those operations: " + ", ".join(f"{size:.0f}" for size in tenths))
     print(
         f"models alive at most: {models} (declared: {most_models}); different parameters seen: {len(sums)} of {len(known)} models"
     )

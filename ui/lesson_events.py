@@ -182,7 +182,8 @@ class LessonEvents:
             return {page.problem_lesson: at.problem(t("lesson.first", lang))}
         try:
             plan = steps_.to_plan(self.events.read(asked))
-            report = workshop.check(one, plan, self.events.pool.get(one.model(lang)), lang)
+            with self.events.pool.use(one.model(lang)) as patient:
+                report = workshop.check(one, plan, patient, lang)
         except SurgeryError as error:
             return {page.problem_lesson: at.problem(error.say(lang))}
         done.tries = min(done.tries + 1, lessons.MOST_TRIES)

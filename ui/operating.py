@@ -44,16 +44,15 @@ def operate(pool: Pool, setting: Setting) -> Operated:
     from surgery import compare
 
     check_size(pool.limits, (setting.text, setting.other), len(setting.steps))
-    patient = pool.get(setting.model)
     plan = steps_.to_plan(setting.steps)
-    limit = most_tokens(patient, pool.limits)
-    readings = _readings(patient, setting, limit)
-    if setting.pad_to:
-        check_pad(setting.pad_to, limit, max(len(reading.ids) for reading in readings))
-    cut = limit < patient.max_tokens and any(reading.total > limit for reading in readings)
-    done = Operated(None, setting, limit if cut else None)
-    options = done.options | {"max_tokens": limit}
-    with pool.turn:
+    with pool.use(setting.model) as patient:
+        limit = most_tokens(patient, pool.limits)
+        readings = _readings(patient, setting, limit)
+        if setting.pad_to:
+            check_pad(setting.pad_to, limit, max(len(reading.ids) for reading in readings))
+        cut = limit < patient.max_tokens and any(reading.total > limit for reading in readings)
+        done = Operated(None, setting, limit if cut else None)
+        options = done.options | {"max_tokens": limit}
         if pool.elsewhere is None:
             comparison = compare(patient, setting.text, plan, **options)
         else:

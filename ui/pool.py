@@ -3,7 +3,9 @@
 import logging
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any
 
 from bilingual import SurgeryError, Words
@@ -40,7 +42,7 @@ class Pool:
 
         self.default, self.device, self.public = default, device, public
         self.limits = Limits.of(public) if limits is None else limits
-        self.turn = threading.BoundedSemaphore(self.limits.runs_at_once)  # to be held while a model runs
+        self._turn = threading.BoundedSemaphore(self.limits.runs_at_once)
         self.allowed = tuple(name for name in dict.fromkeys((default, *available())) if name not in TWO_TEXTS)
         self.elsewhere: Task | None = None  # makes the runs in a process of its own, see ui.zero
         self.problem: Words | None = None  # why the default is not the model that was asked for
@@ -80,6 +82,15 @@ class Pool:
             if not self.public:
                 raise
             raise self._told(name, error) from error
+
+    @contextmanager
+    def use(self, name: str) -> Iterator[Any]:
+        """The loaded model, to run it: after waiting for one's turn, so that who waits keeps no model alive.
+
+        Gradio's own limit is not enough: it takes a run whose visitor left for ended. Not to be nested. Raises as `get`.
+        """
+        with self._turn:
+            yield self.get(name)
 
     def _told(self, name: str, error: SurgeryError) -> SurgeryError:
         """What a visitor is told of a model that cannot be loaded: to strangers nothing that names our folders."""

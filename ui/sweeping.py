@@ -91,8 +91,6 @@ def sweep(pool: Pool, model: str, texts: str, kind: str) -> Iterator[Swept]:
     """
     import pandas as pd
 
-    from surgery import admit
-    from surgery import sweep as run
     from surgery.answers import judged
 
     if kind not in KINDS:
@@ -101,18 +99,24 @@ def sweep(pool: Pool, model: str, texts: str, kind: str) -> Iterator[Swept]:
             f"没有 {kind!r} 扫描：请选 {'、'.join(KINDS)}。",
         )
     every, right = judged(lines(texts, pool.limits))
-    patient = _reader(pool, model)
-    anatomy = admit(patient.model)
-    wanted = plans(kind, patient)
-    _check_plans(pool.limits, len(wanted))
     tables: list[pd.DataFrame] = []
     for number, text in enumerate(every):
         truth = None if right is None else [right[number]]
-        with pool.turn:
-            found = run(patient, text, wanted, truth=truth)
+        found, layers, heads = _one(pool, model, text, kind, truth)
         tables.append(found.assign(text=number))
         table = pd.concat(tables, ignore_index=True)
-        yield Swept(kind, table, number + 1, len(every), anatomy.layers, anatomy.heads)
+        yield Swept(kind, table, number + 1, len(every), layers, heads)
+
+
+def _one(pool: Pool, model: str, text: str, kind: str, truth: Any) -> tuple[pd.DataFrame, int, int]:
+    """The table of one text, and how many layers and heads the model has, of which nothing is held afterwards."""
+    from surgery import admit, sweep
+
+    with pool.use(model) as patient:
+        wanted, anatomy = plans(kind, patient), admit(patient.model)
+        _check_plans(pool.limits, len(wanted))
+        table = sweep(_reader(patient, pool.limits), text, wanted, truth=truth)
+        return table, anatomy.layers, anatomy.heads
 
 
 def sweep_plans(pool: Pool, model: str, texts: Any, given: Any, seeds: Any) -> list[dict[str, Any]]:
@@ -128,8 +132,8 @@ def sweep_plans(pool: Pool, model: str, texts: Any, given: Any, seeds: Any) -> l
     plans = [Plan.from_dict(plan) for plan in given]
     for plan in plans:
         operating.check_size(limits, (), len(plan))
-    with pool.turn:
-        table = run(_reader(pool, model), texts, plans, seeds=seeds)
+    with pool.use(model) as patient:
+        table = run(_reader(patient, limits), texts, plans, seeds=seeds)
     return table.astype(object).where(table.notna(), None).to_dict("records")
 
 
@@ -148,10 +152,9 @@ def _check_plans(limits: Limits, count: int) -> None:
     limits.check("sweep_plans", count, Words("plans in a sweep (times seeds)", "扫描的计划数（乘以种子数）"))
 
 
-def _reader(pool: Pool, model: str) -> Any:
+def _reader(patient: Any, limits: Limits) -> Any:
     """The model, reading no more of a text than a sweep may."""
-    patient = pool.get(model)
-    return dataclasses.replace(patient, max_tokens=min(patient.max_tokens, pool.limits.sweep_tokens))
+    return dataclasses.replace(patient, max_tokens=min(patient.max_tokens, limits.sweep_tokens))
 
 
 TITLES: dict[str, Words] = {

@@ -13,9 +13,9 @@ def write(pool: Pool, done: Operated, seed: int) -> Any:
     """
     from surgery import generate
 
-    with pool.turn:
+    with pool.use(done.setting.model) as patient:
         return generate(
-            pool.get(done.setting.model),
+            patient,
             done.setting.text,
             done.comparison.plan,
             tokens=pool.limits.write_tokens,

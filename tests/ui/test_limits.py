@@ -2,6 +2,8 @@
 
 import dataclasses
 import re
+import threading
+import weakref
 from pathlib import Path
 
 import pytest
@@ -144,3 +146,23 @@ def test_a_model_that_cannot_be_loaded_leaves_the_ones_that_are(monkeypatch):
     assert pool.ready("encoder") and pool.get("encoder") is patient
     pool.get("encoder-zh")
     assert not pool.ready("encoder") and not pool.ready([])
+
+
+def test_who_waits_for_a_turn_holds_no_model():
+    pool = Pool("encoder", device="cpu", limits=dataclasses.replace(OWN, models=1, runs_at_once=1))
+    waiting = threading.Thread(target=operating.operate, args=(pool, Setting(text="a b", model="characters")))
+    with pool.use("encoder"):
+        waiting.start()
+        waiting.join(2)
+        assert waiting.is_alive() and pool.ready("encoder") and not pool.ready("characters")
+    waiting.join(60)
+    assert pool.ready("characters") and not pool.ready("encoder")
+
+
+def test_between_two_texts_a_sweep_holds_no_model():
+    pool = Pool("encoder", device="cpu", limits=dataclasses.replace(OWN, models=1))
+    rows = sweeping.sweep(pool, "characters", "a\nb", "heads")
+    next(rows)
+    held = weakref.ref(pool.get("characters").model)
+    pool.get("encoder")
+    assert held() is None
