@@ -18,7 +18,7 @@ def normalised(weights: Tensor) -> Tensor:
 
 def x_log_x(p: Tensor) -> Tensor:
     """p ln p, 0 at 0; NaN where p is. (...) -> (...)."""
-    return p * p.clamp_min(torch.finfo(p.dtype).tiny).log()
+    return p.clamp_min(torch.finfo(p.dtype).tiny).log_().mul_(p)
 
 
 def entropy(weights: Tensor) -> Tensor:
@@ -44,10 +44,12 @@ def divergence_and_entropies(p: Tensor, q: Tensor) -> tuple[Tensor, Tensor, Tens
     """`js_divergence(p, q)`, `entropy(p)` and `entropy(q)`, which share their logarithms: JS = H((p + q)/2) - (H(p) + H(q))/2."""
     lost = (p.sum(-1) == 0) ^ (q.sum(-1) == 0)
     p, q = normalised(p), normalised(q)
-    own_p, own_q, shared = x_log_x(p), x_log_x(q), x_log_x((p + q) / 2)
-    # Key by key before the sum: equal rows give exactly 0.
-    divergence = ((own_p + own_q) / 2 - shared).sum(-1).clamp_min(0).masked_fill(lost, math.log(2))
-    return divergence, -own_p.sum(-1) + 0.0, -own_q.sum(-1) + 0.0
+    own_p, own_q = x_log_x(p), x_log_x(q)
+    entropies = -own_p.sum(-1) + 0.0, -own_q.sum(-1) + 0.0
+    shared = x_log_x((p + q).div_(2))
+    # Key by key before the sum: equal rows give exactly 0. In place: many large tensors cost more than the arithmetic.
+    divergence = own_p.add_(own_q).div_(2).sub_(shared).sum(-1).clamp_min(0).masked_fill(lost, math.log(2))
+    return divergence, *entropies
 
 
 def total_variation(p: Tensor, q: Tensor) -> Tensor:

@@ -80,9 +80,8 @@ class Tally:
             neighbour = self.real.roll(-offset, dims=1)[:, None, start : start + weights.shape[-2]]
             there = keep & neighbour  # padding is nobody's neighbour
             self._mean(f"{where}_{name}", metrics.mass_at_offset(weights, offset, start), there)
-        places = torch.arange(weights.shape[-1], device=weights.device)[None, :]
-        first = places == self.real.int().argmax(1, keepdim=True)
-        self._mean(f"first_{name}", metrics.mass_on(weights, first[:, None, :]), keep)
+        first = self.real.int().argmax(1)[:, None, None, None].expand(*weights.shape[:-1], 1)
+        self._mean(f"first_{name}", weights.gather(-1, first).squeeze(-1), keep)
         self._mean(f"separators_{name}", metrics.mass_on(weights, self.separators[:, None, :]), keep)
         self._mean(f"distance_{name}", metrics.attention_distance(weights, start), keep)
         self._mean(f"weight_max_{name}", weights.amax(-1), keep)

@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -156,20 +157,21 @@ def test_an_accelerator_without_memory_is_said_and_freed(pool, monkeypatch, capl
     assert _operate_api(pool)("the dog", model="encoder")["tokens"]
 
 
-def test_freeing_lets_go_of_what_the_error_held():
-    import weakref
-
+@pytest.mark.parametrize(
+    "error", [torch.OutOfMemoryError("full"), RuntimeError("broken"), sg.OperationError("No.", "不行。")]
+)
+def test_a_refusal_lets_go_of_what_the_error_held(error):
     held = []
 
     def run():
         tensor = torch.zeros(3)
         held.append(weakref.ref(tensor))
-        raise torch.OutOfMemoryError("full")
+        raise error
 
     try:
         run()
-    except torch.OutOfMemoryError as error:
-        assert guard.explained(error) is guard.NO_MEMORY
+    except Exception as raised:
+        guard.refusal(raised, "en")
         assert held[0]() is None
 
 
@@ -215,7 +217,6 @@ def test_a_limit_that_is_none_ends_the_start_in_a_sentence():
 
 def test_models_are_let_go_when_others_come():
     import gc
-    import weakref
 
     pool = Pool("encoder", device="cpu", limits=dataclasses.replace(OWN, models=2))
     alive = []

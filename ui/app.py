@@ -11,14 +11,14 @@ import gradio as gr
 from fastapi.exceptions import RequestValidationError
 from starlette.middleware import Middleware
 
-from bilingual import LANGUAGES, SurgeryError
+from bilingual import LANGUAGES
 from surgery.plan import Plan
 from ui import operating, sweeping
 from ui import steps as steps_
 from ui.component import static_text
 from ui.events import MODEL, PRIVATE, Events
 from ui.gate import Gate, unreadable
-from ui.guard import Guarded, Refused, explained
+from ui.guard import Guarded, Refused, refusal
 from ui.layout import Layout
 from ui.lessons import Classroom
 from ui.link import Setting
@@ -137,10 +137,8 @@ def _in_words(lang: Any) -> Iterator[None]:
         raise Refused(f"lang = {lang!r:.60} is not known: give one of {listed}.")
     try:
         yield
-    except SurgeryError as error:
-        raise Refused(error.say(lang)) from error
     except Exception as error:
-        raise Refused(explained(error).say(lang)) from error
+        raise refusal(error, lang) from error
 
 
 def theme() -> gr.themes.Base:

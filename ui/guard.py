@@ -52,10 +52,8 @@ class Guarded(gr.Blocks):
             return await super().process_api(block_fn, inputs, *args, **kwargs)
         except Refused:
             raise
-        except SurgeryError as error:
-            raise Refused(error.say(lang)) from error
         except Exception as error:
-            raise Refused(explained(error).say(lang)) from error
+            raise refusal(error, lang) from error
         finally:
             if getattr(block_fn, "api_name", None) in self.endpoints:
                 self.state_holder.session_data.pop(kwargs.get("session_hash"), None)
@@ -86,12 +84,19 @@ def _paths(value: Any) -> Iterator[str]:
         yield from _paths(part)
 
 
+def refusal(error: Exception, lang: str) -> Refused:
+    """What the reader is told of an error. What the frames of its traceback held, a model and tensors, is let go."""
+    words = error.words if isinstance(error, SurgeryError) else explained(error)
+    traceback.clear_frames(error.__traceback__)
+    if words is NO_MEMORY:
+        free()
+    return Refused(words.say(lang))
+
+
 def explained(error: Exception) -> Words:
     """What to say of an error that nobody raised on purpose; it is logged with its traceback."""
     if out_of_memory(error):
         log.error("out of memory", exc_info=error)
-        traceback.clear_frames(error.__traceback__)  # they hold the tensors
-        free()
         return NO_MEMORY
     log.error("unexpected", exc_info=error)
     return UNEXPECTED
