@@ -17,14 +17,20 @@ from surgery.operation import Grid
 
 
 class Witness(Protocol):
-    """Something that wants to see the stages of a layer.
+    """Something that wants to see the stages of a layer: the scores only if it `needs_scores` (else they are None).
 
     One with `bytes_at_a_time` is shown them in blocks of that size where no operation needs the whole matrix:
     `see_queries(start, scores, weights, allowed)` for each block, then `see_output(output)`.
     """
 
+    needs_scores: bool
+
     def see(
-        self, scores: torch.Tensor, weights: torch.Tensor, output: torch.Tensor, allowed: torch.Tensor | None
+        self,
+        scores: torch.Tensor | None,
+        weights: torch.Tensor,
+        output: torch.Tensor,
+        allowed: torch.Tensor | None,
     ) -> None: ...
 
 
@@ -86,14 +92,15 @@ def attend(
         scores = scores.mul_(factor) if free else scores * factor
         scores = cut.compare(scores, query, key, before, None if edited is None else edited[1])
         scores = cut.edit("scores", scores if bias is None else scores + bias * cooled)
-        weights = cut.edit("weights", softmax(scores, allowed, overwrite=free and not witness))
+        seen = scores if witness and witness.needs_scores else None
+        weights = cut.edit("weights", softmax(scores, allowed, overwrite=free and seen is None))
         output = F.dropout(weights, dropout) @ value  # (row, head, query, d_v)
     output = cut.edit("output", output)
 
     if witness is not None and weights is None:
         witness.see_output(output)
     elif witness is not None:
-        witness.see(scores, weights, output, allowed)
+        witness.see(seen, weights, output, allowed)
     return output.transpose(1, 2).to(kind).contiguous(), weights
 
 
@@ -133,12 +140,18 @@ def _per_head(numbers: np.ndarray, like: torch.Tensor) -> float | torch.Tensor:
 def softmax(
     scores: torch.Tensor, allowed: torch.Tensor | None = None, *, overwrite: bool = False
 ) -> torch.Tensor:
-    """Softmax over the permitted keys, (row, head, query, key); a row with none is all zeros, never NaN."""
+    """Softmax over the permitted keys, (row, head, query, key); a row with none is all zeros, never NaN.
+
+    overwrite: the scores are not needed any more, nor a gradient: what memory they have may be used.
+    """
+    into = scores if overwrite and scores.device.type == "cpu" else None  # where that is known to be safe
     if allowed is None:
-        return torch.softmax(scores, dim=-1)
+        return torch.softmax(scores, dim=-1, out=into)
     blocked = ~allowed.any(dim=-1, keepdim=True)  # (row, head, query, 1)
-    fill = scores.masked_fill_ if overwrite else scores.masked_fill
-    return torch.softmax(fill(~(allowed | blocked), -math.inf), dim=-1).masked_fill(blocked, 0.0)
+    closed = ~(allowed | blocked)
+    scores = scores.masked_fill_(closed, -math.inf) if overwrite else scores.masked_fill(closed, -math.inf)
+    weights = torch.softmax(scores, dim=-1, out=into)
+    return weights.masked_fill_(blocked, 0.0) if overwrite else weights.masked_fill(blocked, 0.0)
 
 
 def split_mask(mask: torch.Tensor, bias: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:

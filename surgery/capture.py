@@ -18,27 +18,29 @@ class Site:
     allowed: bool, (row, head, query, key), True = may attend; None where every pair may.
     """
 
-    scores: Tensor  # (row, head, query, key)
+    scores: Tensor | None  # (row, head, query, key)
     weights: Tensor  # (row, head, query, key)
     output: Tensor  # (row, head, query, d_v)
     no_key: Tensor
     allowed: Tensor | None = None
 
 
-def site(scores: Tensor, weights: Tensor, output: Tensor, allowed: Tensor | None) -> Site:
+def site(scores: Tensor | None, weights: Tensor, output: Tensor, allowed: Tensor | None) -> Site:
     """A layer as a witness sees it."""
     no_key = torch.zeros_like(weights[..., 0], dtype=torch.bool)
     if allowed is not None:
         no_key |= ~allowed.any(-1)
         allowed = allowed.expand(weights.shape)
-    return Site(scores.float(), weights.float(), output.float(), no_key, allowed)
+    scores = None if scores is None else scores.float()
+    return Site(scores, weights.float(), output.float(), no_key, allowed)
 
 
 @dataclass
 class Keep:
-    """Keeps the sites of chosen layers (None = all)."""
+    """Keeps the sites of chosen layers (None = all), with or without scores."""
 
     layers: frozenset[int] | None = None
+    scores: bool = True
     sites: dict[int, Site] = field(default_factory=dict)
 
     def __call__(self, layer: int) -> "_Writer | None":
@@ -68,6 +70,7 @@ class _Teller:
     layer: int
     tally: Tally
     bytes_at_a_time: int = 3 * 2**19
+    needs_scores = True
 
     def see_queries(self, start: int, scores: Tensor, weights: Tensor, allowed: Tensor | None) -> None:
         half = len(weights) // 2
@@ -91,7 +94,11 @@ class _Writer:
     book: Keep
     layer: int
 
-    def see(self, scores: Tensor, weights: Tensor, output: Tensor, allowed: Tensor | None) -> None:
+    @property
+    def needs_scores(self) -> bool:
+        return self.book.scores
+
+    def see(self, scores: Tensor | None, weights: Tensor, output: Tensor, allowed: Tensor | None) -> None:
         self.book.add(self.layer, site(scores, weights, output, allowed))
 
 
@@ -112,6 +119,7 @@ class _Splitter:
 
     books: Halves
     layer: int
+    needs_scores = True
 
     def see(self, scores: Tensor, weights: Tensor, output: Tensor, allowed: Tensor | None) -> None:
         half = len(weights) // 2

@@ -526,6 +526,8 @@ def refusals(model: Any) -> dict[str, Any]:
 class _Blind:
     """A witness that looks away; for its sake the weights exist."""
 
+    needs_scores = False
+
     def see(self, *stages: torch.Tensor | None) -> None: ...
 
 

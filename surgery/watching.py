@@ -37,8 +37,14 @@ class Watched:
         return self._site(layer).weights
 
     def scores(self, layer: int) -> Tensor:
-        """(row, head, query, key): q·kᵀ × scale, before mask and softmax."""
-        return self._site(layer).scores
+        """(row, head, query, key): q·kᵀ × scale, before mask and softmax. Raises WatchError if they were not to be kept."""
+        scores = self._site(layer).scores
+        if scores is None:
+            raise WatchError(
+                "The scores were not kept: call `watch` without scores=False.",
+                "没有保留分数：调用 watch 时请不要给 scores=False。",
+            )
+        return scores
 
     def output(self, layer: int) -> Tensor:
         """(row, head, query, d_v): weights · v, before the output projection."""
@@ -56,16 +62,19 @@ class Watched:
 
 @contextmanager
 def watch(
-    model: Any, plan: Plan | Operation | Step | None = None, layers: Iterable[int] | None = None
+    model: Any,
+    plan: Plan | Operation | Step | None = None,
+    layers: Iterable[int] | None = None,
+    scores: bool = True,
 ) -> Iterator[Watched]:
     """`operate`, with what attention did kept: `with watch(model, plan) as seen: model(...)`, then `seen.weights(layer)`.
 
     layers: those to keep (None: all). A layer that runs several times, as in generation, is kept as it was last. Gradients reach
-    what was kept. Raises what `operate` raises.
+    what was kept. scores: False keeps no scores, which halves the memory. Raises what `operate` raises.
     """
     model = theatre.model_of(model)
     anatomy = theatre.admit(model)
-    book = Keep(None if layers is None else frozenset(layers))
+    book = Keep(None if layers is None else frozenset(layers), scores)
     wrong = sorted(layer for layer in book.layers or () if layer not in range(anatomy.layers))
     if wrong:
         raise WatchError(

@@ -163,8 +163,8 @@ def capturing(bench: Bench, lengths: Sequence[int] = LENGTHS) -> Iterator[Table]
     for tokens in lengths:
         one, count = Pass(bench, tokens), tokens == lengths[0]
         middle, words = bench.layers // 2, bench.words(tokens)
-        everything = one.under(sg.Plan(), Keep)
-        single = one.under(sg.Plan(), lambda middle=middle: Keep(frozenset([middle])))
+        everything = one.under(sg.Plan(), lambda: Keep(scores=False))
+        single = one.under(sg.Plan(), lambda middle=middle: Keep(frozenset([middle]), scores=False))
         out, book = everything()
         verdict = one.judge(out[0], [book.sites[n].weights.cpu().numpy() for n in range(bench.layers)])
         table = Table(f"{bench.name}, {tokens} tokens: capture")
@@ -182,7 +182,7 @@ def capturing(bench: Bench, lengths: Sequence[int] = LENGTHS) -> Iterator[Table]
             everything,
             verdict=verdict,
             aim=0.95 if tokens == LONG else None,
-            why=SCORES,
+            why=OUTPUTS,
         )
         add("one layer / stock", one.stock, single, aim=1.05, why=BESIDE)
         if tokens < LONG:
@@ -220,8 +220,8 @@ def capturing(bench: Bench, lengths: Sequence[int] = LENGTHS) -> Iterator[Table]
         yield table
 
 
-BESIDE = "The layer's scores, its output and the mask beside its weights are made and kept too."
-SCORES = "The scores are kept beside the weights, for the receipt: twice the matrices of eager, which keeps the weights alone."
+BESIDE = "The layer's weights, its output and the mask are made and kept."
+OUTPUTS = "The heads' outputs and the mask are kept beside the weights."
 COMPARE = (
     "One after the other, so that what changes nothing shows a difference of exactly 0; and on top of the passes come the "
     "measures of every head, the predictions and the receipt."

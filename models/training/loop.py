@@ -351,8 +351,9 @@ class _Look:
 
     layer: int
     seen: dict[int, Tensor]
+    needs_scores = False
 
-    def see(self, scores: Tensor, weights: Tensor, output: Tensor, allowed: Tensor | None) -> None:
+    def see(self, scores: None, weights: Tensor, output: Tensor, allowed: Tensor | None) -> None:
         self.seen[self.layer] = weights
 
 

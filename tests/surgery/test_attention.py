@@ -23,6 +23,8 @@ ROOT = 2**-0.5
 class Eye:
     """A witness that remembers."""
 
+    needs_scores = True
+
     def see(self, scores, weights, output, allowed):
         self.site = site(scores, weights, output, allowed)
 
@@ -108,6 +110,19 @@ def test_softmax_is_never_nan(value):
     equal(weights[0, 0], [[0.2] * 5, [0.0] * 5, [0, 0, 1.0, 0, 0]])
     weights.square().sum().backward()
     assert scores.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("keys", [1, 7, 64, 1000])
+def test_softmax_in_the_memory_of_the_scores_is_the_same(keys, kind, masked):
+    torch.manual_seed(keys)
+    scores = (5 * torch.randn(2, 3, 5, keys)).to(kind)
+    allowed = torch.rand(2, 1, 5, keys) > 0.7 if masked else None
+    wanted, kept = softmax(scores, allowed), scores.clone()
+    assert torch.equal(scores, kept)
+    given = softmax(scores, allowed, overwrite=True)
+    assert torch.equal(given, wanted) and given.data_ptr() == scores.data_ptr()
 
 
 # --- masks --------------------------------------------------------------------------------------------------

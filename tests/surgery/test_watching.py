@@ -38,6 +38,11 @@ def test_only_the_layers_that_were_asked_for_are_kept(minilm):
         and seen.scores(2).shape == (1, 12, 7, 7)
         and seen.output(4).shape == (1, 12, 7, 32)
     )
+    with torch.no_grad(), sg.watch(minilm, layers=[2, 4], scores=False) as lean:
+        minilm.model(**inputs)
+    assert torch.equal(lean.weights(2), seen.weights(2))
+    with pytest.raises(sg.WatchError, match="scores=False"):
+        lean.scores(2)
     with pytest.raises(sg.WatchError, match="kept: 2, 4"):
         seen.weights(3)
     with pytest.raises(sg.WatchError, match="0-5"), sg.watch(minilm, layers=[6]):
