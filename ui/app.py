@@ -48,7 +48,7 @@ def build(pool: Pool, room: Classroom | None = None) -> gr.Blocks:
         page = Layout(pool, teaching=room is not None)
         events = Events(page, pool, room)
         demo.unload(events.on_leave)
-        filled = [*events.everything, *events.lessons.outputs, *([page.clock] if room else [])]
+        filled = events.everything | events.lessons.outputs | ({page.clock} if room else set())
         demo.load(events.on_load, page.progress, filled, **MODEL, **PRIVATE, show_progress="hidden")
         demo.load(
             events.on_ready,

@@ -45,16 +45,16 @@ class Events:
         self.page, self.pool, self.limits = page, pool, pool.limits
         self.ask = {
             page.lang, page.text, page.other, page.model, page.pad_to, page.literal, page.steps, page.selected,
-            page.view, page.held, page.token, page.form.fields,
+            page.view, page.held, page.token, page.draft, page.form.fields,
         }  # fmt: skip
         self.editor = {
-            page.steps, page.selected, page.plan, page.grid, page.problem_plan, page.presets,
+            page.steps, page.selected, page.draft, page.plan, page.grid, page.problem_plan, page.presets,
             page.form.name, page.form.summary, page.form.fields,
         }  # fmt: skip
         self.run_outputs = {
             *page.results, page.held, page.token, *page.problems.values(), page.badge, page.stale, page.model, page.more,
         }  # fmt: skip
-        self.training = TrainingEvents(page)
+        self.training = TrainingEvents(self)
         self.lessons = LessonEvents(self, room)
         root = Path(page.files.GRADIO_CACHE) / "outbox"  # Gradio serves what lies here as it is
         self.outbox = Outbox(root, self.limits.sessions, self.limits.seconds_kept)
@@ -70,21 +70,31 @@ class Events:
             pad_to = int(pad_to)
         if type(pad_to) is not int:
             operating.check_pad(pad_to, self.most_tokens(asked[page.model]))
+        steps, selected = self.read(asked)
         return Setting(
             text=asked[page.text] or "",
             other=asked[page.other] or "",
             model=asked[page.model] or "",
-            steps=self.read(asked),
-            selected=asked[page.selected],
+            steps=steps,
+            selected=selected,
             pad_to=pad_to,
             literal=bool(asked[page.literal]),
-            view=asked[page.view] or {},
+            view=self.view(asked),
         )
 
-    def read(self, asked: dict) -> list[dict[str, Any]]:
-        """The steps of the plan with what stands in the fields."""
+    def read(self, asked: dict) -> tuple[list[dict[str, Any]], int]:
+        """The steps of the plan with what stands in the fields, and which one is selected. Raises PlanError."""
         page = self.page
-        return page.form.read(asked[page.form.fields], asked[page.steps], asked[page.selected])
+        steps, selected = asked[page.steps], asked[page.selected]
+        if steps is None:
+            draft = asked[page.draft]
+            steps, selected = steps_.from_text(draft) if draft else (default.setting().steps, 0)
+        return page.form.read(asked[page.form.fields], steps, selected), selected
+
+    def view(self, asked: dict) -> dict[str, Any]:
+        """How the maps are looked at."""
+        view = asked[self.page.view]
+        return self.shown_setting(asked).view if view is None else view
 
     def shown(self, asked: dict) -> Operated | None:
         """The result that is on the page, made again if the server has forgotten it; None for the stored one."""
@@ -142,6 +152,7 @@ class Events:
         return {
             page.steps: steps,
             page.selected: selected,
+            page.draft: steps_.to_text(steps, selected),
             page.plan: panels.plan(steps, selected, lang),
             page.grid: self.grid(steps[selected] if steps else None, model, lang),
             page.problem_plan: at.problem(said.get("", "")),
@@ -149,12 +160,14 @@ class Events:
             **page.form.show(steps, selected, lang, self.refused(model), said),
         }
 
-    def edited(self, steps: list, asked: dict) -> dict:
+    def edited(self, steps: list, selected: int, asked: dict) -> dict:
         """Updates after a person changed what stands in the fields, which are left alone."""
-        page, lang, selected = self.page, asked[self.page.lang], asked[self.page.selected]
+        page, lang = self.page, asked[self.page.lang]
         said = self.complaints(steps[selected], self.settled(asked), lang)
         return {
             page.steps: steps,
+            page.selected: selected,
+            page.draft: steps_.to_text(steps, selected),
             page.plan: panels.plan(steps, selected, lang),
             page.grid: self.grid(steps[selected], asked[page.model], lang),
             page.problem_plan: at.problem(said.get("", "")),
@@ -325,13 +338,13 @@ class Events:
         }
 
     def on_fields(self, asked: dict):
-        steps = self.read(asked)
-        return self.edited(steps, asked) if steps else {self.page.steps: steps}
+        steps, selected = self.read(asked)
+        return self.edited(steps, selected, asked) if steps else {self.page.steps: steps}
 
     def on_operation(self, asked: dict):
         """Another operation for the selected step; the first step of an empty plan."""
         page = self.page
-        steps, selected, name = self.read(asked), asked[page.selected], asked[page.form.name]
+        (steps, selected), name = self.read(asked), asked[page.form.name]
         setting = self.settled(asked)
         where = steps[selected]["at"] if steps else "L*"
         step = steps_.new(name, "L*" if known(name).stage == "positions" else where)
@@ -344,7 +357,7 @@ class Events:
 
     def on_grid(self, asked: dict):
         page = self.page
-        grid, steps, selected = asked[page.grid], self.read(asked), asked[page.selected]
+        grid, (steps, selected) = asked[page.grid], self.read(asked)
         if not steps:
             return {page.steps: steps}
         chosen = str(Selection.from_cells(grid["cells"], grid["layers"], grid["heads"]))
@@ -354,13 +367,13 @@ class Events:
         return updates
 
     def on_add(self, asked: dict):
-        steps = [*self.read(asked), steps_.new("temperature")]
+        steps = [*self.read(asked)[0], steps_.new("temperature")]
         return self.edit(steps, len(steps) - 1, self.settled(asked), asked[self.page.lang])
 
     def on_plan(self, asked: dict, event: gr.EventData):
         data = event._data if isinstance(event._data, dict) else {}
         do, index = data.get("do"), data.get("step")
-        steps, selected = self.read(asked), asked[self.page.selected]
+        steps, selected = self.read(asked)
         if isinstance(do, str) and isinstance(index, int):
             steps, selected = steps_.act(steps, selected, do, index)
         return self.edit(steps, selected, self.settled(asked), asked[self.page.lang])
@@ -489,7 +502,7 @@ class Events:
 
     def on_files(self, asked: dict, request: gr.Request):
         """Writes everything about the result shown into files, in a folder of this visitor's own."""
-        page, lang, view = self.page, asked[self.page.lang], asked[self.page.view]
+        page, lang, view = self.page, asked[self.page.lang], self.view(asked)
         setting = self.shown_setting(asked)
         try:
             done = self.shown(asked) or operating.operate(self.pool, setting)
@@ -598,23 +611,21 @@ class Events:
 
     def _wire(self) -> None:
         page, ask = self.page, self.ask
-        self.everything = list(
-            {
-                *self.run_outputs, *self.editor, *_taken_off(self.labels("en")), page.text, page.other, page.pad_to, page.literal,
-                page.presets, page.view, page.examples, page.sweep, page.problem_sweep, page.copied,
-            }
-        )  # fmt: skip
-        edited = list(self.run_outputs | self.editor)
+        self.everything = {
+            *self.run_outputs, *self.editor, *_taken_off(self.labels("en")), page.text, page.other, page.pad_to, page.literal,
+            page.presets, page.view, page.examples, page.sweep, page.problem_sweep, page.copied,
+        }  # fmt: skip
+        edited = self.run_outputs | self.editor
         runs = [
             self._run("operate", [page.operate.click, page.text.submit], self.refusing(self.on_operate, edits=False), ask, self.run_outputs),
             self._run("preset", page.presets.input, self.refusing(self.on_preset), {*ask, page.presets}, edited),
             self._run(
-                "example", page.examples.input, self.refusing(self.on_example), {*ask, page.examples}, [*edited, page.text, page.other, page.sweep_texts]
+                "example", page.examples.input, self.refusing(self.on_example), {*ask, page.examples}, {*edited, page.text, page.other, page.sweep_texts}
             ),
             self._run("model", page.model.input, self.refusing(self.on_model), ask, edited),
             self._run("reset", page.reset.click, self.on_reset, ask, self.everything),
-            self._run("write", page.write.click, self.on_write, {*ask, page.draws}, [page.written, page.draws, *self.run_outputs]),
-            self._run("files", page.make.click, self.on_files, ask, [page.files, page.copied, *self.run_outputs]),
+            self._run("write", page.write.click, self.on_write, {*ask, page.draws}, {page.written, page.draws, *self.run_outputs}),
+            self._run("files", page.make.click, self.on_files, ask, {page.files, page.copied, *self.run_outputs}),
         ]  # fmt: skip
         page.cancel.click(None, None, None, js=script("stop", NAME=None), cancels=runs, **PRIVATE)
         page.cancel.click(self.on_cancel, ask, [page.presets, page.examples, page.model], **QUICK)
@@ -624,16 +635,20 @@ class Events:
         self._wire_sweep()
         self.lessons.wire()
         remembered = {page.swept, page.trained, page.exercise, page.progress, page.report}
-        page.lang.input(self.on_lang, {*ask, *remembered}, [*self.everything, *self.lessons.outputs], **QUICK)
+        page.lang.input(self.on_lang, {*ask, *remembered}, self.everything | self.lessons.outputs, **QUICK)
 
-    def _run(self, name: str, triggers: Any, handler: Any, inputs: Any, outputs: Any) -> Any:
-        """Wires what may take long: the page says that it runs, from the click on until it is done."""
+    def _run(self, name: str, triggers: Any, handler: Any, inputs: set, outputs: set) -> Any:
+        """Wires what may take long: the page says that it runs, from the click on until it is done.
+
+        inputs, outputs: sets, which Gradio puts in order; a list made of a set would have another order in another process,
+        and a page that outlives its server would get its answers in the wrong places.
+        """
         on = functools.partial(gr.on, triggers) if isinstance(triggers, list) else triggers
         on(None, None, None, js=script("start", NAME=name), **PRIVATE)
         done = on(
             handler,
             inputs,
-            list(outputs),
+            outputs,
             trigger_mode="always_last",
             show_progress="minimal",
             show_progress_on=self.page.running,
@@ -645,7 +660,7 @@ class Events:
         return done
 
     def _wire_plan(self) -> None:
-        page, ask, editor = self.page, self.ask, list(self.editor)
+        page, ask, editor = self.page, self.ask, self.editor
         last = {"trigger_mode": "always_last", **QUICK}
         edits = [
             page.form.name.input(self.on_operation, {*ask, page.form.name}, editor, **QUICK),

@@ -52,15 +52,17 @@ class Layout:
                 self._fine(lang)
             with gr.Column(scale=8, min_width=320, elem_id="right"):
                 self._answer(lang)
-        # the last ui.operating.Operated of this visitor; `token` spells it, should it be gone
+        # The server may forget what is a State: it starts again, or has too many visitors. The page then repeats it.
+        # held: the last ui.operating.Operated of this visitor; `token` spells it
         kept = pool.limits.seconds_kept
         self.held = gr.State(None, time_to_live=kept)
-        self.steps = gr.State(first.steps)
+        self.steps = gr.State(None)  # the plan as edited, and which step is selected; `draft` spells them
         self.selected = gr.State(0)
-        self.view = gr.State({})
+        self.view = gr.State(None)
         self.trained = gr.State(None, time_to_live=kept)  # the last ui.training.Trained of this visitor
         self.swept = gr.State(None, time_to_live=kept)  # the last ui.sweeping.Swept of this visitor
         self.token = gr.Textbox(visible="hidden", elem_id="token")
+        self.draft = gr.Textbox(visible="hidden", elem_id="draft")
 
     def _workshop(self, lang: str, teaching: bool, kept: int) -> None:
         self.progress = gr.BrowserState({}, storage_key=lessons.STORAGE, secret=lessons.STORAGE)

@@ -31,17 +31,17 @@ class LessonEvents:
         self.events, self.page, self.room = events, events.page, room
 
     @property
-    def outputs(self) -> list[Any]:
+    def outputs(self) -> set[Any]:
         page = self.page
-        return [
+        return {
             page.mode, page.workshop, page.exercise, page.place, page.progress, page.report, page.lessons, page.lesson, page.choice,
             page.number, page.commit, page.task, page.check, page.graded, page.problem_lesson, page.classroom,
-        ]  # fmt: skip
+        }  # fmt: skip
 
     def wire(self) -> None:
         page, events = self.page, self.events
         asked = {*events.ask, page.mode, page.exercise, page.progress}
-        everything = list({*events.everything, *self.outputs})
+        everything = events.everything | self.outputs
         events._run("lesson", page.mode.input, self.on_mode, asked, everything)
         events._run("lesson", page.lessons.action, self.on_action, asked, everything)
         events._run("lesson", page.graded.action, self.on_action, asked, everything)
@@ -181,7 +181,7 @@ class LessonEvents:
         if done.choice is None:
             return {page.problem_lesson: at.problem(t("lesson.first", lang))}
         try:
-            plan = steps_.to_plan(self.events.read(asked))
+            plan = steps_.to_plan(self.events.read(asked)[0])
             with self.events.pool.use(one.model(lang)) as patient:
                 report = workshop.check(one, plan, patient, lang)
         except SurgeryError as error:

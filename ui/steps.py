@@ -1,5 +1,6 @@
 """The plan as the page edits it: steps that can be switched off, one of them selected. Plain data, pure functions."""
 
+import json
 from typing import Any
 
 from surgery.operation import REGISTRY
@@ -42,6 +43,40 @@ def to_plan(steps: list[Step]) -> Plan:
     """
     operations = [{k: v for k, v in step.items() if k != "on"} for step in canonical(steps) if step["on"]]
     return Plan.from_dict({"version": 1, "operations": operations})
+
+
+def to_text(steps: list[Step], selected: int) -> str:
+    """The steps as they are being edited, right or not, and the selected one: for the page to keep."""
+    return json.dumps({"steps": steps, "selected": selected}, ensure_ascii=False)
+
+
+def from_text(text: str) -> tuple[list[Step], int]:
+    """What `to_text` wrote. Raises PlanError for anything else."""
+    try:
+        data = json.loads(text)
+        steps, selected = data["steps"], data["selected"]
+        right = isinstance(steps, list) and all(map(_is_step, steps)) and type(selected) is int
+        right = right and (0 <= selected < len(steps) or selected == 0)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        right = False
+    if not right:
+        raise PlanError("These are not the steps of a plan.", "这不是一个计划的步骤。")
+    return steps, selected
+
+
+def _is_step(step: Any) -> bool:
+    """Whether this has the fields of a step; what stands in them may be wrong, as typed."""
+    if not isinstance(step, dict) or not isinstance(step.get("operation"), str):
+        return False
+    kind = REGISTRY.get(step["operation"])
+    if kind is None or step.keys() != {"operation", "at", "on", *kind.parameters()}:
+        return False
+    typed = all(
+        isinstance(value, str | int | float | bool)
+        or (isinstance(value, list) and all(isinstance(line, str) for line in value))
+        for value in step.values()
+    )
+    return typed and isinstance(step["at"], str) and isinstance(step["on"], bool)
 
 
 def act(steps: list[Step], selected: int, do: str, index: int) -> tuple[list[Step], int]:

@@ -15,7 +15,7 @@ from ui.heatmap import AttentionView
 from ui.texts import t
 
 if TYPE_CHECKING:
-    from ui.layout import Layout
+    from ui.events import Events
 
 # One run at a time: training takes a core for as long as it lasts. Answers of the page do not wait for it.
 QUEUE = {"concurrency_id": "training", "concurrency_limit": 1, "api_visibility": "private"}
@@ -25,11 +25,12 @@ QUICK = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
 class TrainingEvents:
     """The handlers of the Train page and their wiring. A run's model is its own; only numbers leave it."""
 
-    def __init__(self, page: Layout):
-        self.page = page
+    def __init__(self, events: Events):
+        self.events, self.page = events, events.page
+        page = self.page
         run = page.train_run.click(
             self.on_train,
-            [page.lang, page.train_task, page.train_steps, page.train_seed, page.train_operated, page.steps],
+            {*events.ask, page.train_task, page.train_steps, page.train_seed, page.train_operated},
             self.outputs,
             **QUEUE,
             show_progress="minimal",
@@ -45,12 +46,13 @@ class TrainingEvents:
         page = self.page
         return [page.train, page.trained, page.replay, page.replayed, page.problem_train]
 
-    def on_train(self, lang, task, steps, seed, operated, edited):
+    def on_train(self, asked: dict):
         """Step by step, so that what was learned stays when it is stopped."""
-        page = self.page
+        page, lang = self.page, asked[self.page.lang]
         try:
-            plan = steps_.to_plan(edited) if operated else Plan()
+            plan = steps_.to_plan(self.events.read(asked)[0]) if asked[page.train_operated] else Plan()
             operating.check_size(page.pool.limits, (), len(plan))
+            task, seed, steps = asked[page.train_task], asked[page.train_seed], asked[page.train_steps]
             for known in training.train(task, seed, steps, plan, page.pool.limits):
                 yield self.show(known, lang)
         except SurgeryError as error:

@@ -119,25 +119,36 @@ def fabricate():
     return make
 
 
+class App:
+    """`python app.py` in a process of its own, which can end and begin again at one address."""
+
+    def __init__(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/"
+
+    def __enter__(self):
+        command = [sys.executable, "app.py", "--port", str(self.port)]
+        root, environment = Path(__file__).parents[2], {**os.environ, "HF_HUB_OFFLINE": "1"}
+        self.process = subprocess.Popen(command, cwd=root, env=environment)
+        for _ in range(240):
+            with suppress(OSError), urllib.request.urlopen(self.url, timeout=2):
+                return self
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.25)
+        self.__exit__()
+        pytest.fail(f"app.py did not answer at {self.url}")
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(20)
+
+
 @pytest.fixture(scope="session")
 def app_url():
     """The address of `python app.py`, running in a process of its own."""
-    root = Path(__file__).parents[2]
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
-    process = subprocess.Popen([sys.executable, "app.py", "--port", str(port)], cwd=root, env=environment)
-    url = f"http://127.0.0.1:{port}/"
-    try:
-        for _ in range(240):
-            with suppress(OSError), urllib.request.urlopen(url, timeout=2):
-                break
-            assert process.poll() is None, "app.py ended before it served anything"
-            time.sleep(0.25)
-        else:
-            pytest.fail(f"app.py did not answer at {url}")
-        yield url
-    finally:
-        process.terminate()
-        process.wait(20)
+    with App() as app:
+        yield app.url
+
