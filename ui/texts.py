@@ -485,6 +485,9 @@ TEXTS: dict[str, Words] = {
         "逐步展示注意力及本次运行的张量形状：{heads} 个头，{tokens} 个词元，d_k = {d_k}。"
         "展开某一步可查看第 {layer} 层第 {head} 头的数值。",
     ),
+    "pipeline.is_gone": Words("removed", "已去掉"),
+    "pipeline.is_changed": Words("changed", "已改变"),
+    "pipeline.is_idle": Words("unchanged", "未改变"),
     "pipeline.positions": Words("Positions", "位置编码"),
     "pipeline.projections": Words("Queries and keys", "查询与键"),
     "pipeline.scale": Words("Scale", "缩放"),
