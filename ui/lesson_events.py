@@ -9,6 +9,7 @@ import gradio as gr
 
 import workshop
 from bilingual import SurgeryError
+from surgery.plan import Plan
 from ui import layout as at
 from ui import lessons, panels, presets
 from ui import steps as steps_
@@ -40,7 +41,7 @@ class LessonEvents:
 
     def wire(self) -> None:
         page, events = self.page, self.events
-        asked = {*events.ask, page.mode, page.exercise, page.progress}
+        asked = {*events.ask, page.mode, page.exercise, page.progress, page.report}
         everything = list({*events.everything, *self.outputs})
         events._run("lesson", page.mode.input, self.on_mode, asked, everything)
         events._run("lesson", page.lessons.action, self.on_action, asked, everything)
@@ -93,21 +94,29 @@ class LessonEvents:
             page.commit: gr.update(value=t("lesson.commit", lang), visible=new),
             page.task: panels.task(number, done, lang),
             page.check: gr.update(value=t("lesson.check", lang), visible=not new),
-            page.graded: "" if report is None else panels.graded(report, done, lang),
+            page.graded: panels.kept(number, done, lang)
+            if report is None
+            else panels.graded(report, done, lang),
             page.problem_lesson: at.problem(""),
         }
 
     def setting(self, number: int, lang: str) -> Setting:
-        """The exercise's model with a text that it reads, and nothing cut yet."""
-        model = workshop.exercise(number).model(lang)
+        """The exercise's model with the exercise's own texts or one that it reads, and nothing cut yet."""
+        one = workshop.exercise(number)
+        model = one.model(lang)
+        if lang in one.texts:
+            return Setting(*one.texts[lang], model)
         example = next((e for e in presets.EXAMPLES.values() if e.model == model), None)
         return Setting(model=model) if example is None else Setting(example.text, example.other, model)
 
-    def patient(self, number: int, asked: dict, steps: list) -> dict:
-        """The exercise's model under the given steps; a text that the visitor wrote for that model stays."""
+    def patient(self, number: int, asked: dict, steps: list, *, opening: bool = False) -> dict:
+        """The exercise's model under the given steps. A text that the visitor wrote for that model stays, except where an
+        exercise that brings its own is opened."""
         page, lang = self.page, asked[self.page.lang]
         setting = dataclasses.replace(self.setting(number, lang), steps=steps)
-        if asked[page.model] == setting.model and asked[page.text]:
+        brings = opening and lang in workshop.exercise(number).texts
+        mine = asked[page.text] and asked[page.text] not in lessons.brought()
+        if asked[page.model] == setting.model and mine and not brings:
             setting = dataclasses.replace(setting, text=asked[page.text], other=asked[page.other] or "")
         return self.events.restore(setting, lang, self.events.shown_setting(asked).model)
 
@@ -149,16 +158,37 @@ class LessonEvents:
         number, do = asked[self.page.exercise] or 1, data.get("do")
         nothing = {self.page.problem_lesson: at.problem("")}  # Gradio takes no empty answer
         if do == "further":
-            plan = workshop.exercise(number).further_plan
+            report = asked[self.page.report]
+            own = Plan() if report is None else report.evidence.plan
+            plan = workshop.exercise(number).onward(own, asked[self.page.lang])
             return self.patient(number, asked, steps_.from_plan(plan)) if plan is not None else nothing
+        if do == "again":
+            return self._again(number, asked)
         wanted = data.get("number")
         if do != "exercise" or type(wanted) is not int or not 1 <= wanted <= len(workshop.EXERCISES):
             return nothing
         return self._opened(wanted, asked)
 
+    def _again(self, number: int, asked: dict) -> dict:
+        """The result of the plan that was kept, measured again; it is no further try."""
+        page, lang = self.page, asked[self.page.lang]
+        one, progress = workshop.exercise(number), Progress.read(asked[page.progress])
+        kept = progress.of(one).plan
+        if kept is None:
+            return {page.problem_lesson: at.problem("")}
+        plan = Plan.from_dict(kept)
+        try:
+            report = workshop.check(one, plan, self.events.pool.get(one.model(lang)), lang)
+        except SurgeryError as error:
+            return {page.problem_lesson: at.problem(error.say(lang))}
+        shown = self.patient(number, asked, steps_.from_plan(plan))
+        return shown | self.open(number, progress, lang, report)
+
     def _opened(self, number: int, asked: dict) -> dict:
         progress = Progress.read(asked[self.page.progress])
-        return self.patient(number, asked, []) | self.open(number, progress, asked[self.page.lang])
+        return self.patient(number, asked, [], opening=True) | self.open(
+            number, progress, asked[self.page.lang]
+        )
 
     def on_commit(self, asked: dict, request: gr.Request):
         page, lang = self.page, asked[self.page.lang]
@@ -185,8 +215,7 @@ class LessonEvents:
             report = workshop.check(one, plan, self.events.pool.get(one.model(lang)), lang)
         except SurgeryError as error:
             return {page.problem_lesson: at.problem(error.say(lang))}
-        done.tries = min(done.tries + 1, lessons.MOST_TRIES)
-        done.passed = done.passed or report.passed
+        done.tried(report)
         if self.room is not None:
             self.room.graded(request.session_hash, report)
         return self.open(number or 1, progress, lang, report)

@@ -187,8 +187,10 @@ TEXTS: dict[str, Words] = {
     "lesson.operated": Words("operated", "手术后"),
     "lesson.passed": Words("Passed", "通过"),
     "lesson.not_yet": Words("Not yet", "还没有"),
+    "lesson.tries": Words("Tries: {n}.", "已尝试 {n} 次。"),
+    "lesson.again": Words("Load this plan and show its result", "载入该计划并显示结果"),
     "lesson.further": Words("One step further:", "更进一步："),
-    "lesson.load_further": Words("Load this plan below", "在下方载入该计划"),
+    "lesson.load_further": Words("Load below: {plan}", "在下方载入：{plan}"),
     "lesson.next": Words("Go on to exercise {n}", "继续练习 {n}"),
     "lesson.class": Words("What the class predicts", "全班的预测"),
     "lesson.class_help": Words(
