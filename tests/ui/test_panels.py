@@ -475,12 +475,12 @@ def test_a_step_removed_in_some_heads_says_which_and_is_struck_out_only_there(ba
     for head, struck in ((1, True), (2, False)):
         html = panels.pipeline(bare, "en", 0, head)
         assert Page(html).texts("span", class_="pn-lit-by")[:2] == [
-            "removed L0-3.H1,5 · Drop the 1/√d_k scaling",
+            "removed in L0-3.H1,5 · Drop the 1/√d_k scaling",
             "unchanged · Change the softmax temperature",
         ]
         assert ("<del>Scale</del>" in html) == struck
     chips = Page(panels.pipeline(bare, "zh", 0, 1)).texts("span", class_="pn-lit-by")
-    assert chips[0] == "已去掉 L0-3.H1,5 · 去掉 1/√d_k 缩放"
+    assert chips[0] == "在 L0-3.H1,5 去掉 · 去掉 1/√d_k 缩放"
 
 
 def test_where_the_scale_is_replaced_no_factor_is_claimed(encoder):

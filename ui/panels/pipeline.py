@@ -52,7 +52,7 @@ def pipeline(comparison: Comparison, lang: str, layer: int | None = None, head: 
                 "axes": stage.axes,
                 "shape": shapes[stage.axes],
                 "operations": operations,
-                "gone": any(operation["does"] == "gone" and operation["here"] for operation in operations),
+                "gone": any(operation["gone"] for operation in operations),
                 "rows": rows.get(stage.name, []),
             }
         )
@@ -86,7 +86,7 @@ def _shapes(comparison: Comparison) -> dict[str, str]:
 def _operations(
     comparison: Comparison, stage: Stage, place: tuple[int, int] | None, lang: str
 ) -> list[dict[str, Any]]:
-    """What acts on a stage, and whether the stage is gone or changed by it. here: whether it acts in the head shown."""
+    """What acts on a stage, and what is said of it. gone: whether the stage is gone in the head shown."""
     found = []
     for step, entry in zip(comparison.plan, comparison.receipt, strict=True):
         operation = step.operation
@@ -94,6 +94,8 @@ def _operations(
         if not gone and operation.stage != stage.acts:
             continue
         idle = operation.neutral or not entry["cells"]
+        everywhere, part = ("is_gone", "is_gone_in") if gone else ("is_changed", "is_changed_in")
+        said = "is_idle" if idle else everywhere if entry["at"] == "L*" else part
         cells = step.selection.cells(len(comparison.layers) - 1, comparison.heads_per_layer)
         found.append(
             {
@@ -101,9 +103,8 @@ def _operations(
                 "equation": operation.equation,
                 "parameters": parameters(type(operation), entry["parameters"], lang),
                 "where": where(entry["at"], lang),
-                "does": "idle" if idle else "gone" if gone else "changed",
-                "everywhere": entry["at"] == "L*",
-                "here": place is None or place in cells,
+                "said": t(f"pipeline.{said}", lang, where=where(entry["at"], lang)),
+                "gone": gone and not idle and (place is None or place in cells),
             }
         )
     return found
