@@ -146,7 +146,7 @@ class Events:
             page.grid: self.grid(steps[selected] if steps else None, model, lang),
             page.problem_plan: at.problem(said.get("", "")),
             page.presets: gr.update(value=_preset(steps)),
-            **page.form.show(steps, selected, lang, self.refused(model), said),
+            **page.form.show(steps, selected, self.size(model), lang, self.refused(model), said),
         }
 
     def edited(self, steps: list, asked: dict) -> dict:
@@ -354,7 +354,7 @@ class Events:
         return updates
 
     def on_add(self, asked: dict):
-        steps = [*self.read(asked), steps_.new("temperature")]
+        steps = [*self.read(asked), steps_.idle()]
         return self.edit(steps, len(steps) - 1, self.settled(asked), asked[self.page.lang])
 
     def on_plan(self, asked: dict, event: gr.EventData):

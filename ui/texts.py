@@ -62,9 +62,7 @@ TEXTS: dict[str, Words] = {
     "form.operation": Words("Operation", "操作"),
     "form.not_here": Words("not on this model", "此模型不支持"),
     "form.where": Words("Where: layers and heads, from 0", "位置：层和头，从 0 开始"),
-    "form.where_info": Words(
-        "L0-3.H1,5 · L* (everywhere) · H2 · L0.H1+L2", "L0-3.H1-5 · L*（全部）· H2 · L0.H1+L2"
-    ),
+    "form.where_info": Words("For example {example}; L* is everywhere.", "例如 {example}；L* 表示全部。"),
     "form.whole": Words(
         "Positions enter before the first layer: this acts on the whole model.",
         "位置在第一层之前加入：此操作作用于整个模型。",
