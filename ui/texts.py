@@ -241,6 +241,7 @@ TEXTS: dict[str, Words] = {
         "Point at a cell for its values; click to pin its query.",
         "指向单元格查看数值；点击可固定查询词元。",
     ),
+    "attention.token_at": Words(" (token {position})", "（第 {position} 个词元）"),
     "attention.pinned": Words("Pinned", "已固定"),
     "attention.unpin": Words("Unpin", "取消固定"),
     "attention.place": Words("layer {layer}, head {head}", "第 {layer} 层，第 {head} 头"),
