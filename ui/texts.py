@@ -102,6 +102,21 @@ TEXTS: dict[str, Words] = {
     "train.plain": Words("No operation.", "没有手术。"),
     "train.loss": Words("Training loss", "训练损失"),
     "train.accuracy": Words("Right on examples that training never shows", "在训练未见过的例子上的正确率"),
+    "train.axis_step": Words("training step", "训练步"),
+    "train.axis_loss": Words("loss (nats)", "损失（奈特）"),
+    "train.loss_help": Words(
+        "Cross-entropy, which training makes small: mean over the steps since the last point, any side questions included. 0 is best.",
+        "交叉熵，即训练要减小的量：自上一个点以来各步的平均，含附带问题（如有）。0 为最好。",
+    ),
+    "train.axis_accuracy": Words("share right (0 to 1)", "正确率（0 到 1）"),
+    "train.accuracy_help": Words(
+        "0 is none, 1 is all; measured about eight times in a run.",
+        "0 表示全错，1 表示全对；一次训练约测量八次。",
+    ),
+    "train.chance_help": Words(
+        "Dashed: the best that an answer can do which ignores the order of the words.",
+        "虚线：不看词序的答案所能达到的最好结果。",
+    ),
     "train.chance": Words("best without order", "不看顺序的最好结果"),
     "train.measures": Words("The last evaluation", "最后一次评估"),
     "train.legend": Words("Same scale for before and now", "训练前与现在使用同一色标"),
