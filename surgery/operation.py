@@ -198,6 +198,8 @@ class Operation:
     sees_vectors: ClassVar[bool] = False
     # Of position operations: whether a token's new position depends on its own alone, so that text may come in parts.
     token_by_token: ClassVar[bool] = False
+    # The steps of attention that are gone where it acts, each by its stage or "softmax"; what is not gone is changed.
+    removes: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

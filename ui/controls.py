@@ -33,7 +33,7 @@ def whole(step: Step) -> bool:
 class OperationForm:
     """A dropdown of operations and the fields of the chosen one; of none, while the plan is empty."""
 
-    def __init__(self, step: Step, lang: str = "en"):
+    def __init__(self, step: Step, size: tuple[int, int], lang: str = "en"):
         self.name = gr.Dropdown(
             choices(lang),
             value=step["operation"],
@@ -43,7 +43,7 @@ class OperationForm:
         )
         self.summary = gr.Markdown(_summary(step, lang), elem_id="summary")
         self.fields = StepFields(
-            _value(step, 0), fields=_fields(step, lang), words=fields_words(lang), elem_id="fields"
+            _value(step, 0), fields=_fields(step, size, lang), words=fields_words(lang), elem_id="fields"
         )
 
     def read(self, given: dict | None, steps: list[Step], selected: int) -> list[Step]:
@@ -62,9 +62,15 @@ class OperationForm:
         return [old | new | {"at": at} if i == selected else step for i, step in enumerate(steps)]
 
     def show(
-        self, steps: list[Step], selected: int, lang: str, refused: dict[str, Any], problems: dict[str, str]
+        self,
+        steps: list[Step],
+        selected: int,
+        size: tuple[int, int],
+        lang: str,
+        refused: dict[str, Any],
+        problems: dict[str, str],
     ) -> dict[Any, Any]:
-        """Updates that show the selected step in `lang`."""
+        """Updates that show the selected step in `lang`, for a model of that size: layers, heads."""
         step = steps[selected] if steps else None
         return {
             self.name: gr.update(
@@ -75,7 +81,7 @@ class OperationForm:
             self.summary: _summary(step, lang),
             self.fields: StepFields(
                 _value(step, selected),
-                fields=_fields(step, lang),
+                fields=_fields(step, size, lang),
                 words=fields_words(lang),
                 problems=problems,
             ),
@@ -104,7 +110,16 @@ def _summary(step: Step | None, lang: str) -> str:
     return f"{operation.summary.say(lang)}  \n`{operation.equation}`"
 
 
-def _fields(step: Step | None, lang: str) -> list[dict[str, Any]]:
+def example(layers: int, heads: int) -> str:
+    """Ways to write a selection, which name only what a model of so many layers and heads has."""
+    layer, head = min(3, layers - 1), min(5, heads - 1)
+    first = f"L0-{layer}" if layer else "L0"
+    some = "H0" if not head else "H1" if head == 1 else f"H1,{head}"
+    more = [f"L0.H{min(1, head)}+L{min(2, layer)}"] if layer else []
+    return " · ".join([f"{first}.{some}", "L*", f"H{min(2, head)}", *more])
+
+
+def _fields(step: Step | None, size: tuple[int, int], lang: str) -> list[dict[str, Any]]:
     if step is None:
         return []
     name = step["operation"]
@@ -115,7 +130,7 @@ def _fields(step: Step | None, lang: str) -> list[dict[str, Any]]:
             "id": "where",
             "kind": "where",
             "label": t("form.where", lang),
-            "help": t("form.where_info", lang),
+            "help": t("form.where_info", lang, example=example(*size)),
             "locked": whole(step) and step["at"] == "L*",
         },
     ]

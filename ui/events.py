@@ -157,7 +157,7 @@ class Events:
             page.grid: self.grid(steps[selected] if steps else None, model, lang),
             page.problem_plan: at.problem(said.get("", "")),
             page.presets: gr.update(value=_preset(steps)),
-            **page.form.show(steps, selected, lang, self.refused(model), said),
+            **page.form.show(steps, selected, self.size(model), lang, self.refused(model), said),
         }
 
     def edited(self, steps: list, selected: int, asked: dict) -> dict:
@@ -367,7 +367,7 @@ class Events:
         return updates
 
     def on_add(self, asked: dict):
-        steps = [*self.read(asked)[0], steps_.new("temperature")]
+        steps = [*self.read(asked)[0], steps_.idle()]
         return self.edit(steps, len(steps) - 1, self.settled(asked), asked[self.page.lang])
 
     def on_plan(self, asked: dict, event: gr.EventData):
@@ -419,7 +419,7 @@ class Events:
         page, lang, setting = self.page, asked[self.page.lang], self.settled(asked)
         return merged(
             self.labels(lang, asked[page.swept], asked[page.trained]),
-            self.lessons.labels(lang, asked[page.exercise], asked[page.progress], asked[page.report]),
+            self.lessons.labels(lang, self.lessons.number(asked), asked[page.progress], asked[page.report]),
             {
                 page.model: gr.update(info=self.pool.about(setting.model, lang)),
                 **{box: at.problem("") for box in (*page.problems.values(), page.problem_sweep)},
@@ -634,7 +634,7 @@ class Events:
         self._wire_view()
         self._wire_sweep()
         self.lessons.wire()
-        remembered = {page.swept, page.trained, page.exercise, page.progress, page.report}
+        remembered = {page.swept, page.trained, page.exercise, page.place, page.progress, page.report}
         page.lang.input(self.on_lang, {*ask, *remembered}, self.everything | self.lessons.outputs, **QUICK)
 
     def _run(self, name: str, triggers: Any, handler: Any, inputs: set, outputs: set) -> Any:

@@ -123,8 +123,9 @@ class Layout:
         first = self.first
         with gr.Accordion(t("app.fine", lang), open=False, elem_id="fine") as self.fine:
             self.plan = Panel(panels.plan(first.steps, 0, lang), elem_id="plan")
-            self.form = OperationForm(first.steps[0], lang)
-            self.grid = HeadGrid(grid_value(6, 12), disabled=t("form.whole", lang), elem_id="grid")
+            size = (self.stored["heat"]["layers"], self.stored["heat"]["heads"])
+            self.form = OperationForm(first.steps[0], size, lang)
+            self.grid = HeadGrid(grid_value(*size), disabled=t("form.whole", lang), elem_id="grid")
             self.add = gr.Button(t("form.add", lang), size="sm", elem_id="add")
         with gr.Accordion(t("app.more", lang), open=False, elem_id="more") as self.more:
             self.other = gr.Textbox(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
 import workshop
 from bilingual import SurgeryError
+from surgery.plan import Plan
 from ui import layout as at
 from ui import lessons, panels, presets
 from ui import steps as steps_
@@ -40,7 +42,7 @@ class LessonEvents:
 
     def wire(self) -> None:
         page, events = self.page, self.events
-        asked = {*events.ask, page.mode, page.exercise, page.progress}
+        asked = {*events.ask, page.mode, page.exercise, page.place, page.progress, page.report}
         everything = events.everything | self.outputs
         events._run("lesson", page.mode.input, self.on_mode, asked, everything)
         events._run("lesson", page.lessons.action, self.on_action, asked, everything)
@@ -48,7 +50,7 @@ class LessonEvents:
         events._run("lesson", page.check.click, self.on_check, asked, self.outputs)
         page.commit.click(
             self.on_commit,
-            {page.lang, page.exercise, page.progress, page.choice, page.number},
+            {page.lang, page.exercise, page.place, page.progress, page.choice, page.number},
             self.outputs,
             **QUICK,
         )
@@ -57,6 +59,13 @@ class LessonEvents:
             page.clock.tick(
                 lambda lang: panels.classroom(self.room, lang), page.lang, page.classroom, **QUICK
             )
+
+    def number(self, asked: dict) -> int:
+        """The exercise that is open, 0 for none; as the address says it where the server has forgotten."""
+        known, place = asked[self.page.exercise], asked[self.page.place] or ""
+        if known or not re.fullmatch("[0-9]{1,3}", place):
+            return known
+        return int(place) if 1 <= int(place) <= len(workshop.EXERCISES) else 0
 
     # --- what is shown ----------------------------------------------------------------------------------
 
@@ -93,21 +102,29 @@ class LessonEvents:
             page.commit: gr.update(value=t("lesson.commit", lang), visible=new),
             page.task: panels.task(number, done, lang),
             page.check: gr.update(value=t("lesson.check", lang), visible=not new),
-            page.graded: "" if report is None else panels.graded(report, done, lang),
+            page.graded: panels.kept(number, done, lang)
+            if report is None
+            else panels.graded(report, done, lang),
             page.problem_lesson: at.problem(""),
         }
 
     def setting(self, number: int, lang: str) -> Setting:
-        """The exercise's model with a text that it reads, and nothing cut yet."""
-        model = workshop.exercise(number).model(lang)
+        """The exercise's model with the exercise's own texts or one that it reads, and nothing cut yet."""
+        one = workshop.exercise(number)
+        model = one.model(lang)
+        if lang in one.texts:
+            return Setting(*one.texts[lang], model)
         example = next((e for e in presets.EXAMPLES.values() if e.model == model), None)
         return Setting(model=model) if example is None else Setting(example.text, example.other, model)
 
-    def patient(self, number: int, asked: dict, steps: list) -> dict:
-        """The exercise's model under the given steps; a text that the visitor wrote for that model stays."""
+    def patient(self, number: int, asked: dict, steps: list, *, opening: bool = False) -> dict:
+        """The exercise's model under the given steps. A text that the visitor wrote for that model stays, except where an
+        exercise that brings its own is opened."""
         page, lang = self.page, asked[self.page.lang]
         setting = dataclasses.replace(self.setting(number, lang), steps=steps)
-        if asked[page.model] == setting.model and asked[page.text]:
+        brings = opening and lang in workshop.exercise(number).texts
+        mine = asked[page.text] and asked[page.text] not in lessons.brought()
+        if asked[page.model] == setting.model and mine and not brings:
             setting = dataclasses.replace(setting, text=asked[page.text], other=asked[page.other] or "")
         return self.events.restore(setting, lang, self.events.shown_setting(asked).model)
 
@@ -140,29 +157,51 @@ class LessonEvents:
         on = asked[page.mode] == "workshop"
         updates = {
             page.workshop: gr.update(visible=on),
-            page.place: str(asked[page.exercise] or 1) if on else "",
+            page.place: str(self.number(asked) or 1) if on else "",
         }
-        return updates | (self._opened(1, asked) if on and not asked[page.exercise] else {})
+        return updates | (self._opened(1, asked) if on and not self.number(asked) else {})
 
     def on_action(self, asked: dict, event: gr.EventData):
         data = event._data if isinstance(event._data, dict) else {}
-        number, do = asked[self.page.exercise] or 1, data.get("do")
+        number, do = self.number(asked) or 1, data.get("do")
         nothing = {self.page.problem_lesson: at.problem("")}  # Gradio takes no empty answer
         if do == "further":
-            plan = workshop.exercise(number).further_plan
+            report = asked[self.page.report]
+            own = Plan() if report is None else report.evidence.plan
+            plan = workshop.exercise(number).onward(own, asked[self.page.lang])
             return self.patient(number, asked, steps_.from_plan(plan)) if plan is not None else nothing
+        if do == "again":
+            return self._again(number, asked)
         wanted = data.get("number")
         if do != "exercise" or type(wanted) is not int or not 1 <= wanted <= len(workshop.EXERCISES):
             return nothing
         return self._opened(wanted, asked)
 
+    def _again(self, number: int, asked: dict) -> dict:
+        """The result of the plan that was kept, measured again; it is no further try."""
+        page, lang = self.page, asked[self.page.lang]
+        one, progress = workshop.exercise(number), Progress.read(asked[page.progress])
+        kept = progress.of(one).plan
+        if kept is None:
+            return {page.problem_lesson: at.problem("")}
+        plan = Plan.from_dict(kept)
+        try:
+            with self.events.pool.use(one.model(lang)) as patient:
+                report = workshop.check(one, plan, patient, lang)
+        except SurgeryError as error:
+            return {page.problem_lesson: at.problem(error.say(lang))}
+        shown = self.patient(number, asked, steps_.from_plan(plan))
+        return shown | self.open(number, progress, lang, report)
+
     def _opened(self, number: int, asked: dict) -> dict:
         progress = Progress.read(asked[self.page.progress])
-        return self.patient(number, asked, []) | self.open(number, progress, asked[self.page.lang])
+        return self.patient(number, asked, [], opening=True) | self.open(
+            number, progress, asked[self.page.lang]
+        )
 
     def on_commit(self, asked: dict, request: gr.Request):
         page, lang = self.page, asked[self.page.lang]
-        number, progress = asked[page.exercise], Progress.read(asked[page.progress])
+        number, progress = self.number(asked), Progress.read(asked[page.progress])
         one = workshop.exercise(number or 1)
         new = progress.of(one).choice is None
         try:
@@ -175,7 +214,7 @@ class LessonEvents:
 
     def on_check(self, asked: dict, request: gr.Request):
         page, lang = self.page, asked[self.page.lang]
-        number, progress = asked[page.exercise], Progress.read(asked[page.progress])
+        number, progress = self.number(asked), Progress.read(asked[page.progress])
         one = workshop.exercise(number or 1)
         done = progress.of(one)
         if done.choice is None:
@@ -186,8 +225,7 @@ class LessonEvents:
                 report = workshop.check(one, plan, patient, lang)
         except SurgeryError as error:
             return {page.problem_lesson: at.problem(error.say(lang))}
-        done.tries = min(done.tries + 1, lessons.MOST_TRIES)
-        done.passed = done.passed or report.passed
+        done.tried(report)
         if self.room is not None:
             self.room.graded(request.session_hash, report)
         return self.open(number or 1, progress, lang, report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import secrets
 import statistics
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import workshop
 from bilingual import SurgeryError
+from surgery.plan import Plan
+from workshop.parts import MOST_STEPS
 
 if TYPE_CHECKING:
     from workshop import Exercise, Report
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 STORAGE = "attention-surgery-workshop"  # the key of the browser's storage
 LEARNERS = 1000  # of one class, counted at most
 MOST_TRIES = 9999
+MOST_OF_A_PLAN = 4000  # characters of a plan that is kept, as JSON
 
 
 class LessonError(SurgeryError):
@@ -27,12 +31,23 @@ class LessonError(SurgeryError):
 
 @dataclass
 class Done:
-    """What a learner has done of one exercise: the choice and the number predicted, the tries, and whether one passed."""
+    """What a learner has done of one exercise: the choice and the number predicted, the tries, and whether one passed.
+
+    plan: the last one that passed, or the last one tried, from which its result can be measured again; None if it is too long.
+    """
 
     choice: str | None = None
     number: float | None = None
     tries: int = 0
     passed: bool = False
+    plan: dict[str, Any] | None = None
+
+    def tried(self, report: Report) -> None:
+        """Writes down what came of a plan."""
+        self.tries = min(self.tries + 1, MOST_TRIES)
+        if report.passed or not self.passed:
+            self.plan = _kept(report.evidence.plan.to_dict())
+        self.passed = self.passed or report.passed
 
 
 @dataclass
@@ -66,7 +81,24 @@ def _read(one: Exercise, said: Any) -> Done:
         number=float(number) if good else None,
         tries=tries if type(tries) is int and 0 <= tries <= MOST_TRIES else 0,
         passed=said.get("passed") is True,
+        plan=_kept(said.get("plan")),
     )
+
+
+def _kept(said: Any) -> dict[str, Any] | None:
+    """A plan as it is kept; None for what is too long for that, or no plan that an exercise takes."""
+    if not isinstance(said, dict) or len(json.dumps(said)) > MOST_OF_A_PLAN:
+        return None
+    try:
+        plan = Plan.from_dict(said)
+    except SurgeryError:
+        return None
+    return plan.to_dict() if len(plan) <= MOST_STEPS else None
+
+
+def brought() -> set[str]:
+    """The texts that exercises bring with them, which nobody wrote."""
+    return {text for one in workshop.EXERCISES for pair in one.texts.values() for text in pair}
 
 
 def commit(progress: Progress, one: Exercise, choice: Any, number: Any) -> Done:

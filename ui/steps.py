@@ -14,6 +14,11 @@ def new(name: str, at: str = "L*") -> Step:
     return from_plan(Plan(REGISTRY[name]().at(at)))[0]
 
 
+def idle() -> Step:
+    """A step that changes nothing until somebody says what it should do: temperature 1."""
+    return from_plan(Plan(REGISTRY["temperature"](1.0)))[0]
+
+
 def from_plan(plan: Plan) -> list[Step]:
     """The plan's steps, all switched on."""
     return [{**step, "on": True} for step in plan.to_dict()["operations"]]

@@ -62,9 +62,7 @@ TEXTS: dict[str, Words] = {
     "form.operation": Words("Operation", "操作"),
     "form.not_here": Words("not on this model", "此模型不支持"),
     "form.where": Words("Where: layers and heads, from 0", "位置：层和头，从 0 开始"),
-    "form.where_info": Words(
-        "L0-3.H1,5 · L* (everywhere) · H2 · L0.H1+L2", "L0-3.H1-5 · L*（全部）· H2 · L0.H1+L2"
-    ),
+    "form.where_info": Words("For example {example}; L* is everywhere.", "例如 {example}；L* 表示全部。"),
     "form.whole": Words(
         "Positions enter before the first layer: this acts on the whole model.",
         "位置在第一层之前加入：此操作作用于整个模型。",
@@ -104,6 +102,21 @@ TEXTS: dict[str, Words] = {
     "train.plain": Words("No operation.", "没有手术。"),
     "train.loss": Words("Training loss", "训练损失"),
     "train.accuracy": Words("Right on examples that training never shows", "在训练未见过的例子上的正确率"),
+    "train.axis_step": Words("training step", "训练步"),
+    "train.axis_loss": Words("loss (nats)", "损失（奈特）"),
+    "train.loss_help": Words(
+        "Cross-entropy, which training makes small: mean over the steps since the last point, any side questions included. 0 is best.",
+        "交叉熵，即训练要减小的量：自上一个点以来各步的平均，含附带问题（如有）。0 为最好。",
+    ),
+    "train.axis_accuracy": Words("share right (0 to 1)", "正确率（0 到 1）"),
+    "train.accuracy_help": Words(
+        "0 is none, 1 is all; measured about eight times in a run.",
+        "0 表示全错，1 表示全对；一次训练约测量八次。",
+    ),
+    "train.chance_help": Words(
+        "Dashed: the best that an answer can do which ignores the order of the words.",
+        "虚线：不看词序的答案所能达到的最好结果。",
+    ),
     "train.chance": Words("best without order", "不看顺序的最好结果"),
     "train.measures": Words("The last evaluation", "最后一次评估"),
     "train.legend": Words("Same scale for before and now", "训练前与现在使用同一色标"),
@@ -187,8 +200,10 @@ TEXTS: dict[str, Words] = {
     "lesson.operated": Words("operated", "手术后"),
     "lesson.passed": Words("Passed", "通过"),
     "lesson.not_yet": Words("Not yet", "还没有"),
+    "lesson.tries": Words("Tries: {n}.", "已尝试 {n} 次。"),
+    "lesson.again": Words("Load this plan and show its result", "载入该计划并显示结果"),
     "lesson.further": Words("One step further:", "更进一步："),
-    "lesson.load_further": Words("Load this plan below", "在下方载入该计划"),
+    "lesson.load_further": Words("Load below: {plan}", "在下方载入：{plan}"),
     "lesson.next": Words("Go on to exercise {n}", "继续练习 {n}"),
     "lesson.class": Words("What the class predicts", "全班的预测"),
     "lesson.class_help": Words(
@@ -241,6 +256,7 @@ TEXTS: dict[str, Words] = {
         "Point at a cell for its values; click to pin its query.",
         "指向单元格查看数值；点击可固定查询词元。",
     ),
+    "attention.token_at": Words(" (token {position})", "（第 {position} 个词元）"),
     "attention.pinned": Words("Pinned", "已固定"),
     "attention.unpin": Words("Unpin", "取消固定"),
     "attention.place": Words("layer {layer}, head {head}", "第 {layer} 层，第 {head} 头"),
@@ -485,6 +501,11 @@ TEXTS: dict[str, Words] = {
         "逐步展示注意力及本次运行的张量形状：{heads} 个头，{tokens} 个词元，d_k = {d_k}。"
         "展开某一步可查看第 {layer} 层第 {head} 头的数值。",
     ),
+    "pipeline.is_gone": Words("removed", "已去掉"),
+    "pipeline.is_gone_in": Words("removed in {where}", "在 {where} 去掉"),
+    "pipeline.is_changed": Words("changed", "已改变"),
+    "pipeline.is_changed_in": Words("changed in {where}", "在 {where} 改变"),
+    "pipeline.is_idle": Words("unchanged", "未改变"),
     "pipeline.positions": Words("Positions", "位置编码"),
     "pipeline.projections": Words("Queries and keys", "查询与键"),
     "pipeline.scale": Words("Scale", "缩放"),

@@ -26,6 +26,14 @@ NOUNS = {
     lang: [word for kind in ("man", "woman", "animal") for word in classes[kind]]
     for lang, classes in (("en", ENGLISH_CLASSES), ("zh", CHINESE_CLASSES))
 }
+MIRRORED = {
+    "en": (
+        "the queen called the man [SEP] who did it ? [MASK]",
+        "the man called the queen [SEP] who did it ? [MASK]",
+    ),
+    "zh": ("猫被狗打败了[SEP]是谁做的？[MASK]", "狗被猫打败了[SEP]是谁做的？[MASK]"),
+}
+"""A question to each encoder about a sentence, and the same about its mirror."""
 
 
 def scoped(patient: Any, plan: Plan, **options: Any) -> AbstractContextManager:

@@ -175,7 +175,8 @@ class Exercise:
     fault(plan, evidence) its own judgement; use `measure` and `check`. hints: what a fault is called and what is said
     of it. outcome(evidence) -> Outcome. explanation and further: templates over `before`, `after` (quantities), `fact`
     and `known` (numbers of `measured.json`). solution: a plan that passes, for tests and teachers; solutions: others, by language, where one plan
-    does not fit both models (`solved(lang)` is the right one). ask: what a teacher may ask
+    does not fit both models (`solved(lang)` is the right one); further_plan and further_plans likewise (`onward` is the right
+    one). texts: a text and a second one, by language, where the exercise asks to look at such a pair. ask: what a teacher may ask
     the class. each_needed: whether every step of a passing plan must be needed.
     """
 
@@ -198,6 +199,8 @@ class Exercise:
     ask: Words
     solutions: Mapping[str, Plan] = field(default_factory=dict)
     further_plan: Plan | None = None
+    further_plans: Mapping[str, Plan] = field(default_factory=dict)
+    texts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     minutes: int = 10
     each_needed: bool = True
 
@@ -208,6 +211,11 @@ class Exercise:
     def solved(self, lang: str = "en") -> Plan:
         """A plan that passes. For tests and teachers: do not show it before a learner has passed."""
         return self.solutions.get(lang, self.solution)
+
+    def onward(self, plan: Plan, lang: str = "en") -> Plan | None:
+        """The plan one step further than a learner's own that passed; the solution where theirs is that plan already."""
+        further = self.further_plans.get(lang, self.further_plan)
+        return self.solved(lang) if plan == further else further
 
     def measure(self, patient: Any, plan: Plan, lang: str = "en", seed: int = 0) -> Evidence:
         """Runs the model without and with the plan. seed: which examples are drawn, where any are.

@@ -30,6 +30,7 @@ class AblateHead(Operation):
         "注意力头的输出置 0；注意力权重仍会显示。",
     )
     equation: ClassVar[str] = "0 · (weights · v)"
+    removes: ClassVar[tuple[str, ...]] = ("output",)
 
     def output(self, output: torch.Tensor, draw: Draw) -> torch.Tensor:
         """New output, (row, head, query, d_v)."""

@@ -29,6 +29,7 @@ class DropScaling(Operation):
         "分数就是原始点积：放大 √d_k 倍，softmax 更尖锐。",
     )
     equation: ClassVar[str] = "softmax(q·kᵀ)"
+    removes: ClassVar[tuple[str, ...]] = ("scale",)
 
     def scale(self, scaling: np.ndarray, temperature: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The factor on q·kᵀ and the temperature, (row, head) each."""

@@ -32,6 +32,7 @@ class LinearAttention(Operation):
         "用特征的乘积 φ(q)·φ(k) 代替指数函数：注意力变得平坦得多。",
     )
     equation: ClassVar[str] = "weights ∝ φ(q)·φ(k)ᵀ, φ(x) = elu(x) + 1"
+    removes: ClassVar[tuple[str, ...]] = ("scale", "softmax")
     sees_vectors: ClassVar[bool] = True
 
     def scores(

@@ -29,6 +29,7 @@ class RemovePositions(Operation):
         "不加位置编码：模型无法知道词元的顺序。",
     )
     equation: ClassVar[str] = "x = E[token] + 0"
+    removes: ClassVar[tuple[str, ...]] = ("positions",)
     token_by_token: ClassVar[bool] = True
 
     def positions(self, ids: torch.Tensor, real: torch.Tensor) -> None:

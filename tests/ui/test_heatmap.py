@@ -47,6 +47,10 @@ class Case:
         self.buttons = {
             "other": AttentionView(self.payload(self.operated, self.baseline, stamp="other"), render=False),
             "same": AttentionView(self.payload(self.baseline, self.baseline, stamp="same"), render=False),
+            "twice": AttentionView(
+                self.payload(self.baseline, self.operated, ["[CLS]", *"ababc", "[SEP]"], stamp="twice"),
+                render=False,
+            ),
             "partial": AttentionView(
                 self.payload(
                     self.baseline[:2], self.operated[:2], captured=[1, 4], layers=6, stamp="partial"
@@ -55,10 +59,10 @@ class Case:
             ),
         }
 
-    def payload(self, baseline, operated, **options):
+    def payload(self, baseline, operated, tokens=TOKENS, **options):
         kept = baseline.shape[0]
         return attention_payload(
-            baseline, operated, TOKENS, KINDS, self.divergence[:kept], None, self.no_key[:kept], **options
+            baseline, operated, tokens, KINDS, self.divergence[:kept], None, self.no_key[:kept], **options
         )
 
     def big_payload(self):
@@ -271,6 +275,22 @@ def test_a_click_pins_a_query_and_another_lets_go(visit, urls, case):
     maps.after(lambda: maps.canvas("difference").click(position=maps.point("difference", 4, 6)))
     assert maps.view["pinned"] is None
     assert maps.root.locator(".av-pin:visible").count() == 0
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_token_that_occurs_twice_says_which_one_it_is(visit, urls, lang):
+    maps = opened(visit, urls, lang=lang)
+    maps.run("twice")
+    which = [t("attention.token_at", lang, position=i) for i in range(SIZE)]
+    maps.hover("baseline", 3, 5)
+    assert maps.part("pair") == f"a{which[3]} → c"
+    maps.after(lambda: maps.canvas("baseline").click(position=maps.point("baseline", 4, 1)))
+    maps.page.mouse.move(1, 1)
+    assert maps.part("pinned") == f"{t('attention.pinned', lang)} b{which[4]} →"
+    maps.root.locator("summary").click()
+    maps.root.locator("table").wait_for()
+    heads = maps.root.locator("tbody th").all_inner_texts()
+    assert heads == ["[CLS]", f"a{which[1]}", f"b{which[2]}", f"a{which[3]}", f"b{which[4]}", "c", "[SEP]"]
 
 
 def test_the_keyboard_moves_and_pins(visit, urls, case):

@@ -18,9 +18,18 @@ from models import load
 from tests.ui.conftest import PHONE
 from tests.ui.test_page import Page
 from ui import lessons, panels, presets
+from ui.lesson_events import LessonEvents
 from ui.lessons import Classroom, Done, LessonError, Progress
+from ui.texts import t
 
 FIRST = workshop.EXERCISES[0]
+HIDE = {"operation": "hide_self", "at": "L*"}
+LONG = {"operation": "block_tokens", "positions": list(range(2000)), "at": "L*"}
+NO_PLANS = (
+    "temperature", [], {}, {"version": 1, "operations": 3}, {"version": 1, "operations": [7]},
+    {"version": 1, "operations": [{"operation": "no such"}]}, {"version": 1, "operations": [{**HIDE, "at": "<b>"}]},
+    {"version": 1, "operations": [HIDE] * 9}, {"version": 1, "operations": [LONG]},
+)  # fmt: skip
 RIGHT, OTHERS = "same", ("farther", "closer")
 
 
@@ -31,16 +40,56 @@ def test_progress_comes_back_as_it_was_kept():
     progress = Progress()
     lessons.commit(progress, FIRST, RIGHT, 0.9)
     progress.of(FIRST).tries, progress.of(FIRST).passed = 3, True
+    progress.of(FIRST).plan = FIRST.solution.to_dict()
     assert Progress.read(json.loads(json.dumps(progress.to_dict()))) == progress
 
 
 @pytest.mark.parametrize(
     "stored",
     [None, 7, "x", [], {"nonsense": {}}, {FIRST.name: 5}, {FIRST.name: {"choice": ["same"], "number": "1", "tries": -1, "passed": 1}},
-     {FIRST.name: {"number": float("nan"), "tries": True}}, {FIRST.name: {"number": 1e308, "tries": 10**12}}],
+     {FIRST.name: {"number": float("nan"), "tries": True}}, {FIRST.name: {"number": 1e308, "tries": 10**12}},
+     *({FIRST.name: {"plan": plan}} for plan in NO_PLANS)],
 )  # fmt: skip
 def test_what_makes_no_sense_in_a_browser_is_as_good_as_nothing(stored):
     assert Progress.read(stored).of(FIRST) == Done()
+
+
+def test_the_plan_that_passed_is_kept_and_what_it_showed_can_be_told_again():
+    patient, done = load("minilm"), Done(RIGHT, 0.5)
+    wrong, right = presets.PRESETS["hot"][1], FIRST.solution
+    for plan, kept, passed in ((wrong, wrong, False), (right, right, True), (wrong, right, True)):
+        done.tried(workshop.check(FIRST, plan, patient))
+        assert (done.plan, done.passed) == (kept.to_dict(), passed)
+    shown = panels.kept(1, done, "en")
+    assert "Passed" in shown and "Tries: 3." in shown and right.describe() in shown and "again" in shown
+    assert "还没有" in panels.kept(1, Done(RIGHT, 0.5, 1), "zh") and "again" not in panels.kept(
+        1, Done(tries=1), "en"
+    )
+    assert panels.kept(1, Done(RIGHT, 0.5), "en") == ""
+
+
+def test_a_plan_too_long_to_keep_is_not_kept(monkeypatch):
+    report, done = workshop.check(FIRST, FIRST.solution, load("minilm")), Done(RIGHT, 0.5)
+    monkeypatch.setattr(lessons, "MOST_OF_A_PLAN", 20)
+    done.tried(report)
+    assert (done.plan, done.tries, done.passed) == (None, 1, True)
+    shown = panels.kept(1, done, "en")
+    assert "Passed" in shown and "Tries: 1." in shown and "again" not in shown
+
+
+def test_the_button_names_the_plan_that_it_loads():
+    patient, done = load("minilm"), Done(RIGHT, 0.5)
+    for plan, loaded in ((FIRST.solution, FIRST.further_plan), (FIRST.further_plan, FIRST.solution)):
+        report = workshop.check(FIRST, plan, patient)
+        for lang, words in (("en", "Load below: "), ("zh", "在下方载入：")):
+            assert words + loaded.describe(lang) in panels.graded(report, done, lang)
+
+
+@pytest.mark.parametrize(("number", "lang"), [(n, lang) for n in (2, 3, 14) for lang in ("en", "zh")])
+def test_an_exercise_about_a_pair_is_opened_with_one(number, lang):
+    one, setting = workshop.exercise(number), LessonEvents.setting(None, number, lang)
+    assert (setting.text, setting.other) == one.texts[lang] and setting.model == one.model(lang)
+    assert setting.text in lessons.brought()
 
 
 def test_a_prediction_is_complete_and_is_made_once():
@@ -132,6 +181,7 @@ PATH = ((1, "hot", "positions"), (5, "hot", "scale"), (9, "uniform", "causal"))
 @pytest.mark.parametrize(("lang", "options"), [("en", {}), ("zh", {"viewport": PHONE, "scheme": "dark"})])
 def test_a_newcomers_way_through_three_exercises(learn, lang, options):
     page = learn(f"?lang={lang}", **options).ready()
+    page.says("operate", t("app.operate", lang))
     page.pill("mode", "workshop")
     page.is_open(1, lang)
     for number, wrong, right in PATH:
@@ -165,6 +215,17 @@ def test_a_newcomers_way_through_three_exercises(learn, lang, options):
     page.is_open(9, lang)
     assert page.page.locator("#lessons [data-state='passed']").count() == 3
     assert not page.page.locator("#commit").is_visible()
+    page.says("graded", t("lesson.passed", lang))
+    page.says("graded", t("lesson.tries", lang, n=2))
+    page.page.locator("#graded [data-kept] button").first.click()  # its result is shown again
+    page.page.wait_for_selector("#graded [data-passed='true']")
+    for _, before, after in one.table(wanted.evidence, lang):
+        page.says("graded", before)
+        page.says("graded", after)
+    page.says("verdict", presets.PRESETS["causal"][1].describe(lang)[:4])
+    page.page.locator("#lessons button").nth(2).click()
+    page.is_open(3, lang)
+    assert page.page.locator("#text textarea").input_value() == workshop.EXERCISES[2].texts[lang][0]
 
 
 @pytest.mark.browser

@@ -446,6 +446,48 @@ def test_the_pipeline_has_this_run_s_shapes_and_its_operated_stages_lit(bare):
     assert {e[1]["name"] for e in page.of("details")} == {"pn-stages"}
 
 
+@pytest.mark.parametrize(
+    ("plan", "removed", "changed"),
+    [
+        (sg.Plan(sg.DropScaling()), {"Scale"}, set()),
+        (sg.Plan(sg.RemovePositions()), {"Positions"}, set()),
+        (sg.Plan(sg.SamePosition()), set(), {"Positions"}),
+        (sg.Plan(sg.AblateHead()), {"Mix the values"}, set()),
+        (sg.Plan(sg.LinearAttention()), {"Scale", "Softmax"}, {"Scores"}),
+        (sg.Plan(sg.LocalMask(1), sg.WeightDropout(0.3, 0)), set(), {"Mask", "Weights"}),
+        (sg.Plan(sg.Temperature(1.0), sg.DropScaling().at("none")), set(), set()),
+    ],
+)
+def test_the_pipeline_strikes_out_what_is_removed_and_says_so(encoder, plan, removed, changed):
+    html = panels.pipeline(sg.compare(encoder, "the dog chased the cat", plan), "en")
+    said: dict[str, set[str]] = {"removed": set(), "changed": set(), "unchanged": set()}
+    for part in re.findall("<summary>.*?</summary>", html, re.DOTALL):
+        stage, name = Page(part), Page(part).texts("b")[0]
+        words = {chip.partition(" ·")[0] for chip in stage.texts("span", class_="pn-lit-by")}
+        for word in words:
+            said[word].add(name)
+        assert bool(stage.of("del")) == ("removed" in words)
+        assert not stage.of("del") or stage.texts("del")[0] == name
+    assert (said["removed"], said["changed"]) == (removed, changed)
+
+
+def test_a_step_removed_in_some_heads_says_which_and_is_struck_out_only_there(bare):
+    for head, struck in ((1, True), (2, False)):
+        html = panels.pipeline(bare, "en", 0, head)
+        assert Page(html).texts("span", class_="pn-lit-by")[:2] == [
+            "removed in L0-3.H1,5 · Drop the 1/√d_k scaling",
+            "unchanged · Change the softmax temperature",
+        ]
+        assert ("<del>Scale</del>" in html) == struck
+    chips = Page(panels.pipeline(bare, "zh", 0, 1)).texts("span", class_="pn-lit-by")
+    assert chips[0] == "在 L0-3.H1,5 去掉 · 去掉 1/√d_k 缩放"
+
+
+def test_where_the_scale_is_replaced_no_factor_is_claimed(encoder):
+    html = panels.pipeline(sg.compare(encoder, "the dog chased the cat", sg.LinearAttention()), "en")
+    assert stage_rows(html, "scale") == {"factor on q·kᵀ": [number(16**-0.5, "en"), "–"]}
+
+
 @pytest.mark.parametrize(("layer", "head", "factor"), [(0, 1, 1.0), (0, 2, 32**-0.5)])
 def test_a_stage_shows_its_tensor_in_the_chosen_head(bare, layer, head, factor):
     html = panels.pipeline(bare, "en", layer, head)

@@ -1,9 +1,12 @@
 """The Train page: a model learns while one watches, as it is or under the plan; one's run is not another's."""
 
+import re
+
 import pytest
 
 from surgery import Plan, RemovePositions, Temperature
 from tests.ui.test_page import Page
+from ui import panels
 from ui.texts import t
 from ui.training import TASKS, TrainRequestError, replay, train
 
@@ -41,6 +44,20 @@ def test_replay_shows_before_and_now(learned):
     assert value["tokens"] == list(learned.tokens) and value["layers"] == 2
     assert replay(learned, 0)["largest"] == [[0.0] * 4] * 2
     assert max(map(max, value["divergence"])) <= 0.6932
+
+
+@pytest.mark.parametrize(
+    ("lang", "axes"),
+    [
+        ("en", ["training step", "loss (nats)", "training step", "share right (0 to 1)"]),
+        ("zh", ["训练步", "损失（奈特）", "训练步", "正确率（0 到 1）"]),
+    ],
+)
+def test_the_axes_of_the_curves_say_what_they_measure_and_in_what_unit(learned, lang, axes):
+    html = panels.train(learned, lang)
+    assert re.findall(r'<text class="pn-axis-name"[^>]*>(.*?)</text>', html) == axes
+    for key in ("train.loss_help", "train.accuracy_help", "train.chance_help"):
+        assert t(key, lang) in html
 
 
 @pytest.mark.parametrize("task", TASKS)

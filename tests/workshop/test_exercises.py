@@ -184,6 +184,38 @@ def test_a_step_further_is_not_the_solution_again(one):
     assert one.further_plan not in (one.solved("en"), one.solved("zh"))
 
 
+@every
+@both
+def test_who_is_there_already_goes_on_to_another_plan(one, lang):
+    further = one.onward(one.solved(lang), lang)
+    assert further == one.further_plans.get(lang, one.further_plan)
+    assert further is None or one.onward(further, lang) == one.solved(lang)
+
+
+@both
+def test_the_step_further_cuts_every_head_that_looks_at_the_answer(lang, patients):
+    one = workshop.exercise("not-explanation")
+    patient = patients(one.model(lang))
+    fact = one.measure(patient, one.solved(lang), lang).facts
+    further = one.measure(patient, one.onward(one.solved(lang), lang), lang).facts
+    assert further["heads"] == fact["lookers"] and further["looks"] >= 50
+
+
+@every
+@both
+def test_its_own_texts_are_a_pair_that_its_model_reads(one, lang, patients):
+    if lang not in one.texts:
+        return
+    text, other = one.texts[lang]
+    patient = patients(one.model(lang))
+    c = sg.compare(patient, text, sg.Plan(), other=other)
+    mirror = sg.compare(patient, other, sg.Plan())
+    assert "[UNK]" not in c.tokens and sorted(c.tokens) == sorted(mirror.tokens) and c.tokens != mirror.tokens
+    assert not any("unknown" in notice for notice in c.notices())
+    if "[MASK]" in text:
+        assert c.baseline.predictions[0][0][0] in c.tokens  # the answer is a word of the sentence
+
+
 def test_a_step_further_at_the_root_is_no_plan_that_passes(patients):
     one = workshop.exercise("root-dk")
     assert found(one, one.further_plan, patients) == "flatter"

@@ -3,7 +3,7 @@
 from ui.panels.code import code
 from ui.panels.heads import heads
 from ui.panels.layers import layers
-from ui.panels.lesson import classroom, graded, lesson, lessons, task
+from ui.panels.lesson import classroom, graded, kept, lesson, lessons, task
 from ui.panels.outputs import outputs
 from ui.panels.pipeline import pipeline
 from ui.panels.plan import plan
@@ -14,6 +14,6 @@ from ui.panels.verdict import verdict
 from ui.panels.written import written
 
 __all__ = [
-    "classroom", "code", "graded", "heads", "layers", "lesson", "lessons", "outputs", "pipeline", "plan", "receipt", "sweep",
+    "classroom", "code", "graded", "heads", "kept", "layers", "lesson", "lessons", "outputs", "pipeline", "plan", "receipt", "sweep",
     "task", "train", "verdict", "written",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import workshop
+from surgery.plan import Plan
 from ui.lessons import Classroom, Done, Progress
 from ui.markup import render
 
@@ -76,6 +77,7 @@ def graded(report: Report, done: Done, lang: str) -> str:
 
     one = report.exercise
     number = workshop.EXERCISES.index(one) + 1
+    onward = one.onward(report.evidence.plan, lang) if report.passed else None
     return render(
         "graded",
         lang,
@@ -85,9 +87,29 @@ def graded(report: Report, done: Done, lang: str) -> str:
         words=report.words.say(lang),
         fared=fared(report, lang, done.choice, done.number) if report.passed else [],
         further=report.further.say(lang) if report.further else None,
-        further_plan=report.passed and one.further_plan is not None,
-        next=number + 1 if report.passed and number < len(workshop.EXERCISES) else None,
+        onward=None if onward is None else onward.describe(lang),
+        next=_next(number) if report.passed else None,
     )
+
+
+def kept(number: int, done: Done, lang: str) -> str:
+    """What is known of the last result where its report is gone: whether it passed, the tries, the plan."""
+    if not done.tries:
+        return ""
+    plan = None if done.plan is None else Plan.from_dict(done.plan)
+    return render(
+        "kept",
+        lang,
+        passed=done.passed,
+        tries=done.tries,
+        known=plan is not None,
+        plan=plan.describe(lang) if plan else None,
+        next=_next(number) if done.passed else None,
+    )
+
+
+def _next(number: int) -> int | None:
+    return number + 1 if number < len(workshop.EXERCISES) else None
 
 
 def classroom(room: Classroom, lang: str) -> str:

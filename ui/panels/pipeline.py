@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from surgery.operation import REGISTRY
 from ui.markup import render
 from ui.panels.heads import most_changed_first
 from ui.panels.receipt import parameters, where
@@ -16,7 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage as the page shows it. axes: what the axes of its result are. acts: the stage of operations that act here."""
+    """A stage as the page shows it. axes: what the axes of its result are. acts: what operations that act here have as their stage, or
+    among what they remove."""
 
     name: str
     equation: str
@@ -30,10 +30,10 @@ STAGES = (
     Stage("scale", "q·kᵀ · 1/√d_k", "pairs", acts="scale"),
     Stage("scores", "s(i, j) = q_i·k_j / √d_k", "pairs", acts="scores"),
     Stage("mask", "s(i, j) = −∞", "pairs", acts="mask"),
-    Stage("softmax", "a(i, j) = exp s(i, j) / Σ exp s(i, ·)", "pairs"),
+    Stage("softmax", "a(i, j) = exp s(i, j) / Σ exp s(i, ·)", "pairs", acts="softmax"),
     Stage("weights", "a(i, j) ≥ 0,  Σ_j a(i, j) = 1", "pairs", acts="weights"),
-    Stage("values", "o_i = Σ_j a(i, j) · v_j,  v = x·W_V", "heads"),
-    Stage("output", "concat(o)·W_O", "hidden", acts="output"),
+    Stage("values", "o_i = Σ_j a(i, j) · v_j,  v = x·W_V", "heads", acts="output"),
+    Stage("output", "concat(o)·W_O", "hidden"),
 )
 
 
@@ -41,17 +41,21 @@ def pipeline(comparison: Comparison, lang: str, layer: int | None = None, head: 
     """The stages of attention with this run's shapes; each opens to show its tensor in one head, both runs."""
     row = _head(comparison, layer, head)
     shapes, rows = _shapes(comparison), _rows(comparison, row, lang)
-    stages = [
-        {
-            "name": stage.name,
-            "equation": stage.equation,
-            "axes": stage.axes,
-            "shape": shapes[stage.axes],
-            "operations": _operations(comparison, stage.acts, lang),
-            "rows": rows.get(stage.name, []),
-        }
-        for stage in STAGES
-    ]
+    place = None if row is None else (int(row["layer"]), int(row["head"]))
+    stages = []
+    for stage in STAGES:
+        operations = _operations(comparison, stage, place, lang)
+        stages.append(
+            {
+                "name": stage.name,
+                "equation": stage.equation,
+                "axes": stage.axes,
+                "shape": shapes[stage.axes],
+                "operations": operations,
+                "gone": any(operation["gone"] for operation in operations),
+                "rows": rows.get(stage.name, []),
+            }
+        )
     return render(
         "pipeline",
         lang,
@@ -59,7 +63,7 @@ def pipeline(comparison: Comparison, lang: str, layer: int | None = None, head: 
         heads=comparison.heads_per_layer,
         d_k=comparison.d_k,
         token_count=len(comparison.tokens),
-        place=None if row is None else (int(row["layer"]), int(row["head"])),
+        place=place,
     )
 
 
@@ -79,17 +83,31 @@ def _shapes(comparison: Comparison) -> dict[str, str]:
     return {"hidden": f"({n}, {width})", "heads": f"({heads}, {n}, {d_k})", "pairs": f"({heads}, {n}, {n})"}
 
 
-def _operations(comparison: Comparison, acts: str, lang: str) -> list[dict[str, Any]]:
-    return [
-        {
-            "title": REGISTRY[entry["operation"]].title.say(lang),
-            "equation": REGISTRY[entry["operation"]].equation,
-            "parameters": parameters(REGISTRY[entry["operation"]], entry["parameters"], lang),
-            "where": where(entry["at"], lang),
-        }
-        for entry in comparison.receipt
-        if entry["stage"] == acts
-    ]
+def _operations(
+    comparison: Comparison, stage: Stage, place: tuple[int, int] | None, lang: str
+) -> list[dict[str, Any]]:
+    """What acts on a stage, and what is said of it. gone: whether the stage is gone in the head shown."""
+    found = []
+    for step, entry in zip(comparison.plan, comparison.receipt, strict=True):
+        operation = step.operation
+        gone = stage.acts in operation.removes
+        if not gone and operation.stage != stage.acts:
+            continue
+        idle = operation.neutral or not entry["cells"]
+        everywhere, part = ("is_gone", "is_gone_in") if gone else ("is_changed", "is_changed_in")
+        said = "is_idle" if idle else everywhere if entry["at"] == "L*" else part
+        cells = step.selection.cells(len(comparison.layers) - 1, comparison.heads_per_layer)
+        found.append(
+            {
+                "title": operation.title.say(lang),
+                "equation": operation.equation,
+                "parameters": parameters(type(operation), entry["parameters"], lang),
+                "where": where(entry["at"], lang),
+                "said": t(f"pipeline.{said}", lang, where=where(entry["at"], lang)),
+                "gone": gone and not idle and (place is None or place in cells),
+            }
+        )
+    return found
 
 
 def _rows(comparison: Comparison, row: dict[str, Any] | None, lang: str) -> dict[str, list]:
@@ -146,10 +164,14 @@ def _head_rows(comparison: Comparison, row: dict[str, Any], lang: str) -> dict[s
 
 
 def _factor(comparison: Comparison, layer: int, head: int) -> float:
-    """What the operated run multiplies q·kᵀ by in one head."""
+    """What the operated run multiplies q·kᵀ by in one head; NaN where something else stands in its place."""
     scaling, temperature = comparison.scale, 1.0
     for step in comparison.plan:
         cells = step.selection.cells(len(comparison.layers) - 1, comparison.heads_per_layer)
-        if step.operation.stage == "scale" and (layer, head) in cells:
+        if (layer, head) not in cells:
+            continue
+        if step.operation.stage == "scale":
             scaling, temperature = step.operation.scale(scaling, temperature)
+        elif "scale" in step.operation.removes:
+            return math.nan
     return float(scaling / temperature)

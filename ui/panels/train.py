@@ -8,8 +8,8 @@ from ui.texts import t
 if TYPE_CHECKING:
     from ui.training import Trained
 
-WIDE, HIGH = 560, 180
-LEFT, RIGHT, TOP, BOTTOM = 44, 12, 12, 26
+WIDE, HIGH = 420, 190
+LEFT, RIGHT, TOP, BOTTOM = 56, 12, 12, 40
 
 
 def train(trained: Trained | None, lang: str) -> str:
@@ -56,5 +56,6 @@ def _chart(name: str, points: tuple, steps: int, highest: float, chance: float |
         "left": LEFT,
         "right": WIDE - RIGHT,
         "bottom": HIGH - BOTTOM,
+        "middle": ((LEFT + WIDE - RIGHT) / 2, (TOP + HIGH - BOTTOM) / 2),
         "end": x(steps),
     }

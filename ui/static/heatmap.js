@@ -85,10 +85,12 @@ function bytesOf(text) {
 
 function decode(value) {
   if (!value || !value.tokens) return null;
+  const labels = value.tokens.map(printable);
   return {
     ...value,
-    size: value.tokens.length,
-    labels: value.tokens.map(printable),
+    size: labels.length,
+    labels,
+    repeated: new Set(labels.filter((label, i) => labels.indexOf(label) !== i)),
     baseline: new Uint16Array(bytesOf(value.baseline).buffer),
     operated: new Uint16Array(bytesOf(value.operated).buffer),
     noKeyBaseline: bytesOf(value.no_key_baseline),
@@ -842,8 +844,11 @@ function part(name, text, className = "") {
   return make("span", { "data-part": name, class: className }, text);
 }
 
+// A token that occurs more than once says which one it is.
 function tokenNode(token) {
-  return make("bdi", { class: "av-token" }, data.labels[token]);
+  const name = make("bdi", { class: "av-token" }, data.labels[token]);
+  if (!data.repeated.has(data.labels[token])) return name;
+  return make("span", { class: "av-one" }, name, make("span", { class: "av-at" }, word("token_at", { position: token })));
 }
 
 function labelled(name, text) {

@@ -151,6 +151,7 @@ EXERCISE = Exercise(
         "保持去掉位置，再加上因果掩码：词的输出还跟着走吗？练习 3 会问这意味着什么。",
     ),
     further_plan=Plan(RemovePositions(), CausalMask()),
+    texts={"en": ("dog king queen", "queen king dog"), "zh": ("狗爸爸姐姐", "姐姐爸爸狗")},
     solution=Plan(RemovePositions()),
     ask=Words(
         "A classifier reads only [CLS]. Is its answer invariant or equivariant without positions?",

@@ -176,6 +176,8 @@ EXERCISE = Exercise(
         "把所有看着答案的头一起关掉。它们是在互相替代吗？",
     ),
     further_plan=Plan(AblateHead().at("L1.H1,3")),
+    further_plans={"zh": Plan(AblateHead().at("L1"))},
+    texts=bench.MIRRORED,
     solution=Plan(AblateHead().at("L1.H3")),
     ask=Words(
         "A colleague shows a heatmap as evidence. What do you ask for?",

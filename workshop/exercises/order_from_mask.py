@@ -146,6 +146,7 @@ EXERCISE = Exercise(
         "还有哪些掩码能做到？试试局部窗口，再试试只遮住自己的掩码。",
     ),
     further_plan=Plan(RemovePositions(), LocalMask(1)),
+    texts=bench.MIRRORED,
     solution=Plan(RemovePositions(), CausalMask()),
     ask=Words(
         "With a causal mask and one layer only, can the last token know the order of what it sees?",

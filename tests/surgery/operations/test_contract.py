@@ -62,6 +62,7 @@ def test_it_is_described_in_both_languages(operation):
     snake = re.sub(r"(?<!^)(?=[A-Z])", "_", operation.__name__).lower()
     assert operation.name == snake
     assert operation.stage in sg.STAGES and callable(getattr(operation, operation.stage))
+    assert set(operation.removes) <= {*sg.STAGES, "softmax"}
     said = [operation.title, operation.summary, operation.when_idle]
     said += [words for about in operation.parameters().values() for words in (about.label, about.help)]
     for words in said:
