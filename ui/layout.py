@@ -76,7 +76,8 @@ class Layout:
                 self.lessons = Panel("", elem_id="lessons")
             with gr.Column(scale=8, min_width=320, elem_id="lesson-column"):
                 self.lesson = Panel("", elem_id="lesson")
-                self.choice = gr.Radio([], label="", elem_id="choice")
+                # Every exercise's: a server that has forgotten which one is open takes no answer that is not among them.
+                self.choice = gr.Radio(lessons.answers(), label="", elem_id="choice")
                 self.number = gr.Number(None, label="", visible=False, elem_id="number")
                 self.commit = gr.Button(t("lesson.commit", lang), variant="primary", elem_id="commit")
                 self.task = Panel("", elem_id="task")

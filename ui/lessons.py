@@ -96,6 +96,11 @@ def _kept(said: Any) -> dict[str, Any] | None:
     return plan.to_dict() if len(plan) <= MOST_STEPS else None
 
 
+def answers() -> list[str]:
+    """Every answer that some exercise offers."""
+    return list(dict.fromkeys(choice.key for one in workshop.EXERCISES for choice in one.prediction.choices))
+
+
 def brought() -> set[str]:
     """The texts that exercises bring with them, which nobody wrote."""
     return {text for one in workshop.EXERCISES for pair in one.texts.values() for text in pair}
