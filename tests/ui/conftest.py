@@ -151,4 +151,3 @@ def app_url():
     """The address of `python app.py`, running in a process of its own."""
     with App() as app:
         yield app.url
-

@@ -246,7 +246,7 @@ ALLOWED = set(
         "json",
     ]
 )
-AS_WRITTEN = {"pn-formula", "pn-equation", "pn-token", "pn-place", "pn-where"}
+AS_WRITTEN = {"pn-formula", "pn-equation", "pn-equations", "pn-token", "pn-place", "pn-where"}
 SPOKEN = ("aria-label", "title", "alt", "data-all", "data-less", "data-done", "data-failed")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -45,7 +46,7 @@ def lesson(number: int, lang: str) -> str:
         minutes=one.minutes,
         question=one.question.say(lang),
         know=[words.say(lang) for words in one.know],
-        equation=one.equation,
+        equations=re.split(r"\s{2,}|\s*\n\s*", one.equation.strip()),
     )
 
 

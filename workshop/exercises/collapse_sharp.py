@@ -80,7 +80,7 @@ EXERCISE = Exercise(
             "独热的一行把全部权重给分数最大的键：是哪一个，取决于 q·k。",
         ),
     ),
-    equation="T → 0:  weight_ij → [j = argmax_k (W_q x_i)·(W_k x_k)]",
+    equation="T → 0: weight_ij → [j = argmax_k (W_q x_i)·(W_k x_k)]",
     models={"en": "encoder-untrained", "zh": "encoder-untrained"},
     prediction=Prediction(
         Words("When this attention becomes one-hot, where does it land?", "当注意力变成独热时，会落在哪里？"),

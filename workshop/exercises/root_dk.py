@@ -106,7 +106,7 @@ EXERCISE = Exercise(
             "这个编码器每个头宽 16 个通道，并且是带着这个除法训练的。",
         ),
     ),
-    equation="score = q·k / √d_k        Var(q_i k_i) = 1  ⇒  Var(q·k) = Σ_i Var(q_i k_i) = d_k",
+    equation="score = q·k / √d_k        Var(q_i k_i) = 1  ⇒ Var(q·k) = Σ_i Var(q_i k_i) = d_k",
     models=bench.ENCODERS,
     prediction=Prediction(
         Words(

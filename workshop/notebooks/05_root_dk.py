@@ -19,7 +19,7 @@
 # - This encoder has heads that are 16 channels wide, and was trained with the division.
 # - 这个编码器每个头宽 16 个通道，并且是带着这个除法训练的。
 #
-#     score = q·k / √d_k        Var(q_i k_i) = 1  ⇒  Var(q·k) = Σ_i Var(q_i k_i) = d_k
+#     score = q·k / √d_k        Var(q_i k_i) = 1  ⇒ Var(q·k) = Σ_i Var(q_i k_i) = d_k
 
 # %%
 import surgery as sg

@@ -17,7 +17,7 @@
 # - A one-hot row gives everything to the key with the largest score: which one that is depends on q·k.
 # - 独热的一行把全部权重给分数最大的键：是哪一个，取决于 q·k。
 #
-#     T → 0:  weight_ij → [j = argmax_k (W_q x_i)·(W_k x_k)]
+#     T → 0: weight_ij → [j = argmax_k (W_q x_i)·(W_k x_k)]
 
 # %%
 import surgery as sg
