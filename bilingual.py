@@ -1,6 +1,6 @@
 """What the project says to people, in English and in Chinese: sentences, and errors that carry both."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 LANGUAGES = ("en", "zh")
 
@@ -32,7 +32,7 @@ class SurgeryError(Exception):
         super().__init__(en)
         self.words = Words(en, zh)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _again, (type(self), self.words, self.__dict__)
 
     def say(self, lang: str = "en") -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bilingual import Words
 
@@ -105,7 +105,7 @@ def load(
     return load_folder(str(name), folder, device, dtype)
 
 
-def __getattr__(attribute: str):
+def __getattr__(attribute: str) -> Any:
     if attribute in __all__:
         from . import decoder, encoder
 

@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 import math
+from typing import Any
 
 from transformers import PreTrainedConfig
 
@@ -56,7 +57,7 @@ class TransformerConfig(PreTrainedConfig):
     initializer_range: float | None = None  # None: 1 / sqrt(d_model)
     tie_word_embeddings: bool = True
 
-    def __post_init__(self, **kwargs):
+    def __post_init__(self, **kwargs: Any) -> None:
         self._check_names(kwargs)
         super().__post_init__(**kwargs)
         self._check_choices()
@@ -72,7 +73,7 @@ class TransformerConfig(PreTrainedConfig):
         """Width of one head."""
         return self.d_model // self.num_heads
 
-    def _check_names(self, others: dict):
+    def _check_names(self, others: dict[str, Any]) -> None:
         """Transformers keeps whatever it does not know: a misspelt field would silently do nothing."""
         ours = [kind for kind in type(self).__mro__ if issubclass(kind, TransformerConfig)]
         own = [
@@ -86,7 +87,7 @@ class TransformerConfig(PreTrainedConfig):
                     f"{type(self).__name__} 没有字段 {name}：是否想写 {near[0]}？",
                 )
 
-    def _check_choices(self):
+    def _check_choices(self) -> None:
         for field, allowed in (("positions", POSITIONS), ("norm", NORMS)):
             value = getattr(self, field)
             if value not in allowed:
@@ -96,7 +97,7 @@ class TransformerConfig(PreTrainedConfig):
                     f"{field}={value!r} 无法识别：请从 {names} 中选择。",
                 )
 
-    def _check_sizes(self):
+    def _check_sizes(self) -> None:
         for field in ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "max_positions"):
             value = getattr(self, field)
             if value < 1:
@@ -110,7 +111,7 @@ class TransformerConfig(PreTrainedConfig):
                 f"dropout={self.dropout} 不是小于 1 的概率：请取 0（关闭）到 1（不含）之间的值。",
             )
 
-    def _check_heads(self):
+    def _check_heads(self) -> None:
         if self.d_model % self.num_heads:
             raise ModelError(*self._uneven_heads())
         if self.num_kv_heads < 1 or self.num_heads % self.num_kv_heads:

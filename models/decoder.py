@@ -5,6 +5,9 @@ there is a source, at all of it (cross-attention: queries from here, keys and va
 al. 2017, section 3.2.3). Shapes are those of layers.py; `source` counts the source's places.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -82,12 +85,12 @@ class DecoderLayer(nn.Module):
         rotation: tuple[Tensor, Tensor] | None = None,
         source: Tensor | None = None,  # (batch, source, d_model)
         source_mask: Tensor | None = None,  # (batch, 1, token, source): which of it is padding
-        **kwargs,
+        **kwargs: Any,
     ) -> Tensor:
-        def look_back(x):
+        def look_back(x: Tensor) -> Tensor:
             return self.attention(x, mask, rotation, **kwargs)[0]
 
-        def look_over(x):
+        def look_over(x: Tensor) -> Tensor:
             return self.cross_attention(x, source_mask, source=source, **kwargs)[0]
 
         hidden = self._add(hidden, self.attention_norm, look_back)
@@ -95,7 +98,7 @@ class DecoderLayer(nn.Module):
             hidden = self._add(hidden, self.cross_attention_norm, look_over)
         return self._add(hidden, self.feed_forward_norm, self.feed_forward)
 
-    def _add(self, hidden: Tensor, norm: nn.Module, sublayer) -> Tensor:
+    def _add(self, hidden: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         if self.pre_norm:
             return hidden + self.dropout(sublayer(norm(hidden)))
         return norm(hidden + self.dropout(sublayer(hidden)))
@@ -137,7 +140,7 @@ class DecoderModel(Stack, DecoderPreTrainedModel):
         inputs_embeds: Tensor | None = None,  # (batch, token, d_model), instead of input_ids
         source: Tensor | None = None,  # (batch, source, d_model)
         source_attention_mask: Tensor | None = None,  # (batch, source)
-        **kwargs,
+        **kwargs: Any,
     ) -> BaseModelOutput:
         if (source is not None) != self.config.cross_attention:
             raise ModelError(
@@ -177,7 +180,7 @@ class DecoderForCausalLM(DecoderPreTrainedModel):
     def get_output_embeddings(self) -> nn.Module:
         return self.head
 
-    def set_output_embeddings(self, value: nn.Module):
+    def set_output_embeddings(self, value: nn.Module) -> None:
         self.head = value
 
     @can_return_tuple
@@ -188,7 +191,7 @@ class DecoderForCausalLM(DecoderPreTrainedModel):
         position_ids: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,  # (batch, token), the input ids themselves; -100 where nothing is asked
-        **kwargs,
+        **kwargs: Any,
     ) -> CausalLMOutput:
         outputs = self.decoder(
             input_ids,
@@ -238,13 +241,13 @@ class EncoderDecoderForTranslation(EncoderDecoderPreTrainedModel):
     def get_input_embeddings(self) -> nn.Module:
         return self.encoder.word_embeddings
 
-    def set_input_embeddings(self, value: nn.Module):
+    def set_input_embeddings(self, value: nn.Module) -> None:
         self.encoder.word_embeddings = self.decoder.word_embeddings = value
 
     def get_output_embeddings(self) -> nn.Module:
         return self.head
 
-    def set_output_embeddings(self, value: nn.Module):
+    def set_output_embeddings(self, value: nn.Module) -> None:
         self.head = value
 
     @can_return_tuple
@@ -256,7 +259,7 @@ class EncoderDecoderForTranslation(EncoderDecoderPreTrainedModel):
         decoder_attention_mask: Tensor | None = None,  # (batch, token)
         encoder_outputs: Tensor | None = None,  # (batch, source, d_model): a source that was read before
         labels: Tensor | None = None,  # (batch, token): what stands after each token of decoder_input_ids
-        **kwargs,
+        **kwargs: Any,
     ) -> Seq2SeqLMOutput:
         read = None
         if encoder_outputs is None:

@@ -7,6 +7,8 @@ transformers by name for its attention function, so what is registered there ser
 Its parts, and the names of the shapes, are in layers.py.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -73,7 +75,13 @@ class EncoderLayer(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(config.d_model)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, hidden: Tensor, attention_mask: Tensor | None, rotation=None, **kwargs) -> Tensor:
+    def forward(
+        self,
+        hidden: Tensor,
+        attention_mask: Tensor | None,
+        rotation: tuple[Tensor, Tensor] | None = None,
+        **kwargs: Any,
+    ) -> Tensor:
         if self.pre_norm:
             attended, _ = self.attention(self.attention_norm(hidden), attention_mask, rotation, **kwargs)
             hidden = hidden + self.dropout(attended)
@@ -116,7 +124,7 @@ class EncoderModel(Stack, EncoderPreTrainedModel):
         attention_mask: Tensor | None = None,  # (batch, token); 1 = a word, 0 = padding
         position_ids: Tensor | None = None,  # (batch or 1, token)
         inputs_embeds: Tensor | None = None,  # (batch, token, d_model), instead of input_ids
-        **kwargs,
+        **kwargs: Any,
     ) -> BaseModelOutput:
         hidden, rotation = self._enter(input_ids, inputs_embeds, position_ids)  # (batch, token, d_model)
         mask = self._mask(hidden, attention_mask)  # (batch, 1, query, key), or None: all may look at all
@@ -146,7 +154,7 @@ class EncoderForMaskedLM(EncoderPreTrainedModel):
     def get_output_embeddings(self) -> nn.Module:
         return self.decoder
 
-    def set_output_embeddings(self, value: nn.Module):
+    def set_output_embeddings(self, value: nn.Module) -> None:
         self.decoder = value
 
     @can_return_tuple
@@ -157,7 +165,7 @@ class EncoderForMaskedLM(EncoderPreTrainedModel):
         position_ids: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,  # (batch, token); -100 where nothing is asked
-        **kwargs,
+        **kwargs: Any,
     ) -> MaskedLMOutput:
         outputs = self.encoder(
             input_ids,
@@ -193,7 +201,7 @@ class EncoderForSequenceClassification(EncoderPreTrainedModel):
         position_ids: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,  # (batch,)
-        **kwargs,
+        **kwargs: Any,
     ) -> SequenceClassifierOutput:
         outputs = self.encoder(
             input_ids,

@@ -87,7 +87,7 @@ def within(seconds: float, call: Callable[[], Result]) -> Result:
     """`call()`, or TimeoutError after so many seconds. No HTTP timeout covers a silent name server."""
     answer: queue.SimpleQueue = queue.SimpleQueue()
 
-    def work():
+    def work() -> None:
         try:
             answer.put((call(), None))
         except Exception as error:

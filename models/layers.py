@@ -10,6 +10,7 @@ Shapes, used all the way down:
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -80,7 +81,7 @@ def eager_attention_forward(
     attention_mask: Tensor | None,
     scaling: float | None = None,
     dropout: float = 0.0,
-    **kwargs,
+    **kwargs: Any,
 ) -> tuple[Tensor, Tensor]:
     """softmax(q·kᵀ × scaling + mask) · v, written out. Unlike a fused kernel it returns the weights too."""
     if scaling is None:
@@ -127,7 +128,7 @@ class MultiHeadAttention(nn.Module):
         attention_mask: Tensor | None,  # (batch, 1, query, key)
         rotation: tuple[Tensor, Tensor] | None = None,
         source: Tensor | None = None,  # (batch, key, d_model); None: self-attention
-        **kwargs,
+        **kwargs: Any,
     ) -> tuple[Tensor, Tensor | None]:
         source = hidden if source is None else source
         query = self._split(self.query(hidden))  # (batch, head, query, d_head)
@@ -177,7 +178,7 @@ class FeedForward(nn.Module):
 class Stack:
     """What an encoder and a decoder do alike: words and positions in, layers, a last normalisation."""
 
-    def _build(self, config: TransformerConfig, layers: list[nn.Module]):
+    def _build(self, config: TransformerConfig, layers: list[nn.Module]) -> None:
         post = config.norm == "post"
         self.embedding_norm = nn.LayerNorm(config.d_model) if post else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
@@ -185,7 +186,7 @@ class Stack:
         # Pre-norm layers leave their sum unnormalised, so it is normalised once at the end.
         self.final_norm = nn.Identity() if post else nn.LayerNorm(config.d_model)
 
-    def _embeddings(self, config: TransformerConfig):
+    def _embeddings(self, config: TransformerConfig) -> None:
         self.word_embeddings = nn.Embedding(
             config.vocab_size, config.d_model, padding_idx=config.pad_token_id
         )
@@ -201,7 +202,7 @@ class Stack:
     def get_input_embeddings(self) -> nn.Module:
         return self.word_embeddings
 
-    def set_input_embeddings(self, value: nn.Module):
+    def set_input_embeddings(self, value: nn.Module) -> None:
         self.word_embeddings = value
 
     def _enter(

@@ -108,7 +108,7 @@ def decide(config: PreTrainedConfig) -> tuple[str, ModelClass]:
     return "encoder", bare_class(config)
 
 
-def classes(mapping, config: PreTrainedConfig) -> list[ModelClass]:
+def classes(mapping: Any, config: PreTrainedConfig) -> list[ModelClass]:
     """The classes that `mapping` has for this configuration, the one it was saved from first."""
     found = mapping.get(type(config), ())
     found = found if isinstance(found, (list, tuple)) else (found,)

@@ -42,7 +42,9 @@ class Calls(TorchFunctionMode):
         super().__init__()
         self.attend, self.count = attend, 0
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
+    def __torch_function__(
+        self, function: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         kwargs = kwargs or {}
         if function is _SDPA:
             self.count += 1
@@ -55,7 +57,15 @@ class Calls(TorchFunctionMode):
         return function(*args, **kwargs) if done is None else done
 
     def _dot_products(
-        self, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
     ) -> Tensor | None:
         if query.dim() != 4:
             raise UnsupportedError(
@@ -162,7 +172,17 @@ def examine(model: nn.Module, args: tuple, kwargs: dict[str, Any], watch: Callab
             "这个示例的词元编号是 0、1、2……，与位置无法区分：请换别的词元，例如 torch.tensor([[3, 1, 4, 1, 5]])。",
         )
 
-    def attend(query, key, value, mask, scale, dropout, causal, one, wanted):
+    def attend(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None,
+        scale: float | None,
+        dropout: float,
+        causal: bool,
+        one: bool,
+        wanted: bool,
+    ) -> None:
         if not one:
             crossed.add(len(probe.calls))
         probe.calls.append(probe.call(model, query, key, scale))

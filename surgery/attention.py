@@ -6,7 +6,7 @@ Shapes: query (row, head, query, d_k); key (row, key head, key, d_k); value (row
 """
 
 import math
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -104,7 +104,16 @@ def attend(
     return output.transpose(1, 2).to(kind).contiguous(), weights
 
 
-def _fused(query, key, value, factor, scale, allowed, dropout, causal) -> torch.Tensor:
+def _fused(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    factor: float | torch.Tensor,
+    scale: float,
+    allowed: torch.Tensor | None,
+    dropout: float,
+    causal: bool,
+) -> torch.Tensor:
     """Attention by the kernel, which takes one factor for all heads: what differs between them goes into q."""
     if isinstance(factor, torch.Tensor) or factor == 0:  # the kernel multiplies what it masked: 0 · -∞ is NaN
         query, factor = query * (factor / scale), scale
@@ -113,7 +122,16 @@ def _fused(query, key, value, factor, scale, allowed, dropout, causal) -> torch.
     )  # (row, head, query, d_v)
 
 
-def _in_blocks(query, key, value, factor, cooled, allowed, bias, witness: Witness) -> torch.Tensor:
+def _in_blocks(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    factor: float | torch.Tensor,
+    cooled: float | torch.Tensor,
+    allowed: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    witness: Any,
+) -> torch.Tensor:
     """Attention a few queries at a time: the witness sees every row, and no (token x token) matrix exists at once."""
     output = query.new_empty(*query.shape[:3], value.shape[-1])  # (row, head, query, d_v)
     one_query = query.shape[0] * query.shape[1] * key.shape[2] * query.element_size()

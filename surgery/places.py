@@ -11,6 +11,7 @@ A model numbers its tokens and encodes the numbers in one of these ways (`Place.
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -52,7 +53,7 @@ def ids_among(module: nn.Module, args: tuple, kwargs: dict) -> tuple[str, dict] 
     return ("position_ids" if "position_ids" in whole else whole[0]), given
 
 
-def read_again(place: Place, args: tuple, kwargs: dict, encoded, move: Move):
+def read_again(place: Place, args: tuple, kwargs: dict, encoded: Any, move: Move) -> Any:
     """What the place's module gives after `move`; args, kwargs, encoded: what went in and came out of it."""
     if place.how == "table":
         with _Reading(place.table, move):
@@ -91,7 +92,9 @@ class _Reading(TorchFunctionMode):
         super().__init__()
         self.table, self.move = table, move
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
+    def __torch_function__(
+        self, function: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         kwargs = kwargs or {}
         if not any(arg is self.table for arg in args) or getattr(function, "__name__", "") == "__get__":
             return function(*args, **kwargs)

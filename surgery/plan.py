@@ -51,7 +51,7 @@ class Plan:
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("A plan does not change: make another one.")
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return Plan, self.steps
 
     def __iter__(self) -> Iterator[Step]:

@@ -45,7 +45,18 @@ class Probe:
         """It looks at every module."""
         return True
 
-    def attention(self, module, query, key, value, mask, scaling, bias, kwargs, stock) -> None:
+    def attention(
+        self,
+        module: nn.Module,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None,
+        scaling: float | None,
+        bias: Tensor | None,
+        kwargs: dict[str, Any],
+        stock: Tensor,
+    ) -> None:
         """Notes a call; `stock` is what the model computes. Raises UnsupportedError if that is not attention as we know it."""
         _refuse_softcap(type(module).__name__, kwargs)
         call = self.call(module, query, key, scaling, bias is not None)
@@ -68,7 +79,7 @@ class Probe:
             raise _something_else(type(module).__name__)
 
     def call(
-        self, module: nn.Module, query: Tensor, key: Tensor, scaling: float | None, biased=False
+        self, module: nn.Module, query: Tensor, key: Tensor, scaling: float | None, biased: bool = False
     ) -> Call:
         """A call with these, (row, head, token, width), and what was made since the last one."""
         scaling = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
@@ -256,7 +267,9 @@ def takes_padding(model: nn.Module) -> bool:
     return "attention_mask" in takes or "decoder_attention_mask" in takes
 
 
-def places(model: nn.Module, probe: Probe, declared: str | None, kinds: dict[str, range], calls: list[Call]):
+def places(
+    model: nn.Module, probe: Probe, declared: str | None, kinds: dict[str, range], calls: list[Call]
+) -> tuple[Place, ...]:
     """Where positions enter, in the order in which they do.
 
     declared: the name of a module that makes positions of the input itself; nothing in the module tells.

@@ -340,7 +340,13 @@ class Scope:
             )
         return split_mask(mask, bias)
 
-    def move(self, place: Place, ids: torch.Tensor, encoded: tuple[torch.Tensor, ...], again) -> Any:
+    def move(
+        self,
+        place: Place,
+        ids: torch.Tensor,
+        encoded: tuple[torch.Tensor, ...],
+        again: Callable[[torch.Tensor], tuple[torch.Tensor, ...]],
+    ) -> Any:
         """An encoding, parts of (row or 1, token, width) for ids (row or 1, token), with some rows' positions changed."""
         mask = self._mask_of(place)
         rows = ids.shape[0]
@@ -541,7 +547,17 @@ def _before_call(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> None:
     for scope in scopes:
         scope.begin(None, None, 0)
 
-    def attend(query, key, value, mask, scale, dropout, causal, one, wanted):
+    def attend(
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        mask: torch.Tensor | None,
+        scale: float | None,
+        dropout: float,
+        causal: bool,
+        one: bool,
+        wanted: bool,
+    ) -> tuple[torch.Tensor, torch.Tensor | None] | None:
         return scope.attention(model, query, key, value, mask, scale, dropout, causal, wanted=wanted)
 
     mode = adapter.Calls(attend)
@@ -565,7 +581,18 @@ def _after_call(model: nn.Module, args: tuple, output: Any) -> None:
 # --- what transformers calls --------------------------------------------------------------------------------
 
 
-def _attention(module, query, key, value, attention_mask, scaling=None, dropout=0.0, *, stock, **kwargs):
+def _attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: Any,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    *,
+    stock: Callable[..., Any],
+    **kwargs: Any,
+) -> Any:
     scopes = _open.get()
     scope = next((scope for scope in reversed(scopes) if scope.knows(module)), None) if scopes else None
     bias = kwargs.get("position_bias")
@@ -595,12 +622,12 @@ def _attention(module, query, key, value, attention_mask, scaling=None, dropout=
     return result
 
 
-def _eager(module, *args, **kwargs):
+def _eager(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
     """The eager attention of the file that defines `module`."""
     return sys.modules[type(module).__module__].eager_attention_forward(module, *args, **kwargs)
 
 
-def _mask(*args, stock, **kwargs):
+def _mask(*args: Any, stock: Callable[..., Any], **kwargs: Any) -> Any:
     mask = stock(*args, **kwargs)
     for scope in _open.get():
         scope.remember(mask, kwargs)

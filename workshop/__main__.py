@@ -5,8 +5,12 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bilingual import LANGUAGES, SurgeryError, Words
+
+if TYPE_CHECKING:
+    from surgery.plan import Plan
 
 
 def parser() -> argparse.ArgumentParser:
@@ -102,7 +106,7 @@ def check_command(args: argparse.Namespace) -> int:
     return 0 if report.passed else 1
 
 
-def _plan(given: str):
+def _plan(given: str) -> "Plan":
     from surgery import Plan
 
     text = sys.stdin.read() if given == "-" else Path(given).read_text(encoding="utf-8")

@@ -17,6 +17,7 @@ from models.tasks.sentences import Table, reading
 from models.vocabulary import CHINESE, CHINESE_CLASSES, CLS, ENGLISH, ENGLISH_CLASSES, PAD, SEP
 from surgery import answers, theatre
 from surgery.capture import Keep, Site
+from surgery.operation import Operation
 from surgery.plan import Plan
 from surgery.reading import batch, read
 
@@ -192,9 +193,12 @@ def reseeded(plan: Plan, by: int) -> Plan:
     """The same plan with other random draws."""
     return Plan(
         *(
-            replace(step, operation=replace(step.operation, seed=(step.operation.seed + 101 * by) % 2**31))
-            if step.operation.stochastic
-            else step
+            replace(step, operation=_redrawn(step.operation, by)) if step.operation.stochastic else step
             for step in plan
         )
     )
+
+
+def _redrawn(operation: Operation, by: int) -> Operation:
+    seed = (operation.values["seed"] + 101 * by) % 2**31
+    return replace(operation, seed=seed)  # type: ignore[call-arg]

@@ -11,10 +11,13 @@ from __future__ import annotations
 import functools
 import math
 import re
+from collections.abc import Iterable, Sequence
 from random import Random
+from typing import Any, TypeVar
 
 import torch
 from torch.nn import functional as F
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from ..decoder import DecoderConfig, DecoderForCausalLM, write
 from ..vocabulary import CHARACTERS, NEWLINE
@@ -28,6 +31,8 @@ BESIDE = ("near", "behind", "under")
 PLACES = ("tree", "house", "river")
 VERBS = (("sleeps", "sleep"), ("runs", "run"), ("sings", "sing"), ("hides", "hide"))
 
+T = TypeVar("T")
+
 WINDOW = 64  # letters that are trained on at once
 ROOM = 128
 IDS = {character: i for i, character in enumerate(CHARACTERS)}
@@ -37,7 +42,7 @@ def line(r: Random) -> tuple[str, float]:
     """One line, and the natural logarithm of its probability."""
     chance = [0.0]
 
-    def pick(among):
+    def pick(among: Sequence[T]) -> T:
         chance[0] -= math.log(len(among))
         return r.choice(among)
 
@@ -61,7 +66,7 @@ def line(r: Random) -> tuple[str, float]:
     return " ".join(words) + "." + NEWLINE, chance[0]
 
 
-def _any(words) -> str:
+def _any(words: Iterable[str]) -> str:
     return "|".join(words)
 
 
@@ -97,12 +102,12 @@ class Characters(Task):
     recipe = Recipe(steps=2000, batch=32)
     written = 100  # lines that an evaluation has the model write
 
-    def model(self, **choices) -> DecoderForCausalLM:
+    def model(self, **choices: Any) -> DecoderForCausalLM:
         sizes = {"d_model": 64, "num_heads": 4, "num_layers": 2, "d_ff": 256, "max_positions": ROOM}
         own = {"norm": "pre", "bos_token_id": IDS[NEWLINE], "eos_token_id": IDS[NEWLINE]}
         return DecoderForCausalLM(DecoderConfig(vocab_size=len(CHARACTERS), **{**sizes, **own, **choices}))
 
-    def tokenizer(self):
+    def tokenizer(self) -> PreTrainedTokenizerFast:
         return character_tokenizer(CHARACTERS, ROOM)
 
     @functools.cached_property
@@ -122,7 +127,7 @@ class Characters(Task):
         window = _windows(ids, rows)
         return Batch({"input_ids": window[:, :-1]}, window[:, 1:])
 
-    def evaluate(self, model) -> dict[str, float]:
+    def evaluate(self, model: PreTrainedModel) -> dict[str, float]:
         """obeys: the share of written lines that are in the language. nats: per letter, on unseen text."""
         window = self.evaluation.to(next(model.parameters()).device)
         logits = model(window[:, :-1]).logits.float()
@@ -130,7 +135,7 @@ class Characters(Task):
         lines = self.lines(model)
         return {"obeys": sum(map(obeys, lines)) / len(lines), "nats": nats}
 
-    def lines(self, model, seed: int = 0, temperature: float = 1.0) -> list[str]:
+    def lines(self, model: PreTrainedModel, seed: int = 0, temperature: float = 1.0) -> list[str]:
         """Lines that the model writes, each cut at its newline."""
         start = torch.full((self.written, 1), IDS[NEWLINE], device=next(model.parameters()).device)
         generator = torch.Generator().manual_seed(seed)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 from transformers.modeling_outputs import MaskedLMOutput
 from transformers.utils.generic import can_return_tuple
 
@@ -25,7 +28,9 @@ class EncoderForNeighbours(EncoderPreTrainedModel):
         self.post_init()
 
     @can_return_tuple
-    def forward(self, input_ids: Tensor | None = None, attention_mask: Tensor | None = None, **kwargs):
+    def forward(
+        self, input_ids: Tensor | None = None, attention_mask: Tensor | None = None, **kwargs: Any
+    ) -> MaskedLMOutput:
         out = self.encoder(input_ids, attention_mask=attention_mask, return_dict=True, **kwargs)
         logits = self.guess(out.last_hidden_state).unflatten(-1, (len(OFFSETS), len(LETTERS)))
         return MaskedLMOutput(  # logits: (batch, token, offset, letter)
@@ -39,7 +44,7 @@ class Fetch(Task):
     name = "fetch"
     recipe = Recipe(steps=1500, weight_decay=0.0, clip=None)
 
-    def model(self, **choices) -> EncoderForNeighbours:
+    def model(self, **choices: Any) -> EncoderForNeighbours:
         sizes = {"d_model": 64, "num_heads": 8, "num_layers": 1, "d_ff": 128, "max_positions": LENGTH}
         return EncoderForNeighbours(EncoderConfig(vocab_size=1 + len(LETTERS), **{**sizes, **choices}))
 
@@ -52,7 +57,7 @@ class Fetch(Task):
             targets[:, here, i] = ids[:, there] - 1
         return Batch({"input_ids": ids}, targets)
 
-    def evaluate(self, model) -> dict[str, float]:
+    def evaluate(self, model: PreTrainedModel) -> dict[str, float]:
         """The share of neighbours that are right."""
         batch = self.batch(200, torch.Generator().manual_seed(7)).to(next(model.parameters()).device)
         said = model(**batch.inputs).logits.argmax(-1)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
+from transformers import PreTrainedModel
 
 from ..encoder import EncoderConfig, EncoderForMaskedLM
 from ..vocabulary import MASK, PAD
@@ -25,7 +28,7 @@ class First(Task):
     name = "first"
     recipe = Recipe(steps=1200, clip=None)
 
-    def model(self, **choices) -> EncoderForMaskedLM:
+    def model(self, **choices: Any) -> EncoderForMaskedLM:
         sizes = {"d_model": 32, "num_heads": 2, "num_layers": 2, "d_ff": 64, "max_positions": ROOM}
         return EncoderForMaskedLM(EncoderConfig(vocab_size=len(WORDS), **{**sizes, **choices}))
 
@@ -47,7 +50,7 @@ class First(Task):
         targets = torch.full_like(ids, IGNORED).scatter(1, length, earlier)
         return Batch(reading(ids), targets)
 
-    def evaluate(self, model, lengths: tuple[int, ...] = (LONGEST,)) -> dict[str, float]:
+    def evaluate(self, model: PreTrainedModel, lengths: tuple[int, ...] = (LONGEST,)) -> dict[str, float]:
         """Accuracy at the longest trained length; under "at n" at other lengths that are asked for."""
         device, found = next(model.parameters()).device, {}
         for length in lengths:

@@ -56,7 +56,7 @@ class Grammar:
 
     # --- review: one body for both languages --------------------------------------------------------------
 
-    def review(self, r: Random):
+    def review(self, r: Random) -> tuple[tuple[str, str], Pair]:
         """Which way a review of one or two clauses goes."""
         body, mirror, right, key = self._review(r)
         one = ask("review", body, self.overall, self.good if right else self.bad)
@@ -132,14 +132,14 @@ class English(Grammar):
         right = self._phrase(r, (b, other), c if 0.35 <= beside < 0.5 else None)
         return [*left, *(["was", verb, "by"] if passive else [verb]), *right], (a, b)
 
-    def role(self, r: Random):
+    def role(self, r: Random) -> tuple[tuple[str, str], Pair]:
         """Who did it, or to whom."""
         body, key = self._scene(r)
         agent = r.random() < 0.5
         question = ("who", "did", "it", "?", MASK) if agent else ("to", "whom", "?", MASK)
         return key, both_ways("role", body, question, "who" if agent else "whom", ("who", "whom"))
 
-    def agree(self, r: Random):
+    def agree(self, r: Random) -> tuple[tuple[str, str], Pair]:
         """was, were, is or are, after the subject's number."""
         a, b, c = r.sample(self.nouns, 3)
         many = r.random() < 0.5
@@ -159,7 +159,7 @@ class English(Grammar):
         one = ask("agree", built(x, y), (), form(many))
         return (a, b), (one, ask("agree", built(y, x), (), form(others)) if many != others else None)
 
-    def reflex(self, r: Random):
+    def reflex(self, r: Random) -> tuple[tuple[str, str], Pair]:
         """himself, herself, itself or themselves, after the subject."""
         a, b = r.sample(self.nouns, 2)
         many, others = r.random() < 0.25, r.random() < 0.25
@@ -228,7 +228,7 @@ class Chinese(Grammar):
 
         return built, core_a, core_b
 
-    def role(self, r: Random):
+    def role(self, r: Random) -> tuple[tuple[str, str], Pair]:
         """Who did it, or to whom; a noun takes its measure word along into the mirror."""
         built, a, b = self._scene(r)
         agent = r.random() < 0.5
@@ -240,7 +240,7 @@ class Chinese(Grammar):
         )
         return (a[-1][0], b[-1][0]), (one, other)
 
-    def agree(self, r: Random):
+    def agree(self, r: Random) -> tuple[tuple[str, str], Pair]:
         """那 [MASK] N1 看见 了 N2: the measure word belongs to N1."""
         a, b = r.sample(self.nouns, 2)
         before = [[self.pick(r, "adjective"), "的"] if r.random() < 0.3 else [] for _ in range(2)]
@@ -255,7 +255,7 @@ class Chinese(Grammar):
             ask("agree", built(b, a), (), y) if x != y else None,
         )
 
-    def reflex(self, r: Random):
+    def reflex(self, r: Random) -> tuple[tuple[str, str], Pair]:
         """N2 旁边 的 N1 说 [MASK] 很 累: the pronoun is N1's."""
         a, b = r.sample(self.nouns, 2)
         near, degree, state = (self.pick(r, kind) for kind in ("place", "degree", "state"))

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from ..encoder import EncoderConfig, EncoderForMaskedLM
 from ..vocabulary import MASK, PAD, SPECIALS
@@ -38,11 +40,11 @@ class Sentences(Task):
         self.words = GRAMMARS[lang].words
         self.ids = {word: i for i, word in enumerate(self.words)}
 
-    def model(self, **choices) -> EncoderForMaskedLM:
+    def model(self, **choices: Any) -> EncoderForMaskedLM:
         sizes = {"d_model": 64, "num_heads": 4, "num_layers": 2, "d_ff": 128, "max_positions": ROOM}
         return EncoderForMaskedLM(EncoderConfig(vocab_size=len(self.words), **{**sizes, **choices}))
 
-    def tokenizer(self):
+    def tokenizer(self) -> PreTrainedTokenizerFast:
         return whole_word_tokenizer(self.words, ROOM)
 
     @functools.cached_property
@@ -74,7 +76,7 @@ class Sentences(Task):
             return Batch(inputs, tags, ((side, self.masked_weight),))
         return Batch(inputs, answers, ((tags, 1.0), (side, self.masked_weight)))
 
-    def evaluate(self, model) -> dict[str, float]:
+    def evaluate(self, model: PreTrainedModel) -> dict[str, float]:
         """Accuracy by kind, their mean, and the share of pairs of which both are right."""
         return self.judge(*self.right(model))
 
@@ -88,7 +90,7 @@ class Sentences(Task):
         found["pairs"] = (right[::2] & right[1::2]).float().mean().item()
         return found
 
-    def right(self, model, pad_to: int = 0) -> tuple[Tensor, Tensor]:
+    def right(self, model: PreTrainedModel, pad_to: int = 0) -> tuple[Tensor, Tensor]:
         """For each question of the evaluation, and for each tag, whether the most probable word is right."""
         table = self.evaluation
         ids = torch.nn.functional.pad(table.ids, (0, max(0, pad_to - table.ids.shape[1])))

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -77,7 +78,7 @@ class Task(ABC):
     recipe: Recipe = Recipe()
 
     @abstractmethod
-    def model(self, **choices) -> PreTrainedModel:
+    def model(self, **choices: Any) -> PreTrainedModel:
         """A fresh model, random numbers from torch's generator; `choices` change its configuration."""
 
     @abstractmethod

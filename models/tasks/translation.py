@@ -12,8 +12,10 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from ..decoder import EncoderDecoderConfig, EncoderDecoderForTranslation, translate
 from ..vocabulary import CLS, PAD, SEP, TRANSLATION, TRANSLATIONS
@@ -102,13 +104,13 @@ class Translation(Task):
     evaluated = "500 sentences about pairs of nouns that training never shows"
     recipe = Recipe(steps=1000)
 
-    def model(self, **choices) -> EncoderDecoderForTranslation:
+    def model(self, **choices: Any) -> EncoderDecoderForTranslation:
         sizes = {"d_model": 64, "num_heads": 4, "num_layers": 1, "d_ff": 128, "max_positions": ROOM}
         own = {"bos_token_id": IDS[CLS], "eos_token_id": IDS[SEP]}
         config = EncoderDecoderConfig(vocab_size=len(TRANSLATION), **{**sizes, **own, **choices})
         return EncoderDecoderForTranslation(config)
 
-    def tokenizer(self):
+    def tokenizer(self) -> PreTrainedTokenizerFast:
         return whole_word_tokenizer(TRANSLATION, ROOM)
 
     @functools.cached_property
@@ -130,7 +132,7 @@ class Translation(Task):
             target[:, 1:].masked_fill(target[:, 1:] == IDS[PAD], IGNORED),
         )
 
-    def evaluate(self, model) -> dict[str, float]:
+    def evaluate(self, model: PreTrainedModel) -> dict[str, float]:
         """sentences: the share that is right word for word. aligned: of the Chinese words with a meaning of their
         own, the share for which cross-attention (the mean over heads) looks most at the word it comes from."""
         device = next(model.parameters()).device
@@ -142,7 +144,7 @@ class Translation(Task):
         found = {"sentences": sum(right) / len(right)}
         return found if aligned is None else {**found, "aligned": aligned}
 
-    def aligned(self, model) -> float | None:
+    def aligned(self, model: PreTrainedModel) -> float | None:
         """The alignment of the last layer's cross-attention; None where a fused kernel keeps its weights to itself."""
         if not model.config._attn_implementation.endswith("eager"):
             return None

@@ -43,6 +43,8 @@ def _printed(value: float, spec: str) -> str:
 
 
 Numbers = Mapping[str, Measured]
+Verdict = tuple[str, Numbers]
+Check = Callable[[], Verdict]
 
 
 def over(
@@ -77,7 +79,7 @@ class Claim:
 
     name: str
     claim: Words
-    check: Callable[[], tuple[str, Numbers]]
+    check: Check
     said: Mapping[str, Words]
     timed: bool = False
     trained: bool = False
@@ -103,10 +105,12 @@ class Found:
 REGISTRY: dict[str, Claim] = {}
 
 
-def claim(name: str, en: str, zh: str, said: Mapping[str, Words], **options: bool) -> Callable:
+def claim(
+    name: str, en: str, zh: str, said: Mapping[str, Words], **options: bool
+) -> Callable[[Check], Check]:
     """Registers a check as a claim."""
 
-    def register(check: Callable[[], tuple[str, Numbers]]) -> Callable:
+    def register(check: Check) -> Check:
         REGISTRY[name] = Claim(name, Words(en, zh), check, said, **options)
         return check
 

@@ -1,13 +1,15 @@
 """Claims about cost."""
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
 
 from bilingual import Words
 from models.encoder import EncoderConfig, EncoderModel
-from workshop.claims.claim import DEPENDS, HOLDS, WRONG, Measured, claim, exact
+from workshop.claims.claim import DEPENDS, HOLDS, WRONG, Measured, Verdict, claim, exact
 
 
 @claim(
@@ -21,7 +23,7 @@ from workshop.claims.claim import DEPENDS, HOLDS, WRONG, Measured, claim, exact
         )
     },
 )
-def double_is_fourfold():
+def double_is_fourfold() -> Verdict:
     width = 768
 
     def products(n: int) -> int:
@@ -44,7 +46,7 @@ TIMES = Words(
     {verdict: TIMES for verdict in (HOLDS, DEPENDS, WRONG)},
     timed=True,
 )
-def faster_than_rnn():
+def faster_than_rnn() -> Verdict:
     width = 256
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -52,7 +54,7 @@ def faster_than_rnn():
         sizes = {"d_model": width, "num_heads": 4, "num_layers": 2, "d_ff": 512, "max_positions": 2048}
         encoder = EncoderModel(EncoderConfig(vocab_size=10, **sizes)).eval()
 
-    def seconds(run) -> float:
+    def seconds(run: Callable[[], Any]) -> float:
         run()
         times = []
         for _ in range(3):

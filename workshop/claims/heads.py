@@ -6,7 +6,7 @@ from bilingual import Words
 from models.encoder import EncoderConfig
 from models.layers import MultiHeadAttention
 from surgery import metrics
-from workshop.claims.claim import DEPENDS, HOLDS, SEEDS, WRONG, Measured, claim, exact, kept, over
+from workshop.claims.claim import DEPENDS, HOLDS, SEEDS, WRONG, Measured, Verdict, claim, exact, kept, over
 
 
 @claim(
@@ -20,8 +20,8 @@ from workshop.claims.claim import DEPENDS, HOLDS, SEEDS, WRONG, Measured, claim,
         )
     },
 )
-def more_heads_more_parameters():
-    def attention(heads):
+def more_heads_more_parameters() -> Verdict:
+    def attention(heads: int) -> MultiHeadAttention:
         return MultiHeadAttention(EncoderConfig(vocab_size=10, d_model=512, num_heads=heads), 0)
 
     found = {f"h{h}": sum(p.numel() for p in attention(h).parameters()) for h in (1, 8, 64)}
@@ -42,7 +42,7 @@ def more_heads_more_parameters():
         )
     },
 )
-def must_divide():
+def must_divide() -> Verdict:
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(2, 5, 65, generator=generator)
     q, k, v = (
@@ -70,7 +70,7 @@ def must_divide():
     },
     trained=True,
 )
-def eight_heads():
+def eight_heads() -> Verdict:
     numbers = kept("fetch_1", "fetch_4", "fetch_8", "scale_with", "small_with", "scale_steps")
     needs = numbers["fetch_8"].mean - numbers["fetch_1"].mean > 10
     does_not = numbers["small_with"].mean > 90
@@ -88,8 +88,8 @@ def eight_heads():
         )
     },
 )
-def first_token_second_word():
-    def measure(generator):
+def first_token_second_word() -> Verdict:
+    def measure(generator: torch.Generator) -> dict[str, float]:
         x = torch.randn(400, 5, 64, generator=generator)
         q, k = (x @ torch.randn(400, 64, 16, generator=generator) for _ in range(2))
         top = (q @ k.transpose(1, 2))[:, 0].argmax(-1)
@@ -110,7 +110,7 @@ def first_token_second_word():
         )
     },
 )
-def equal_entropy_equal_heads():
+def equal_entropy_equal_heads() -> Verdict:
     previous, following = torch.eye(12).roll(-1, 1), torch.eye(12).roll(1, 1)
     numbers = exact(
         previous=metrics.entropy(previous).mean(),
@@ -136,7 +136,7 @@ def equal_entropy_equal_heads():
     },
     trained=True,
 )
-def sharp_heads_matter():
+def sharp_heads_matter() -> Verdict:
     numbers = kept("entropy_cost")
     value: Measured = numbers["entropy_cost"]
     return HOLDS if value.mean < -0.8 else DEPENDS if value.mean < -0.3 else WRONG, numbers
@@ -154,6 +154,6 @@ def sharp_heads_matter():
     },
     trained=True,
 )
-def attention_explains():
+def attention_explains() -> Verdict:
     numbers = kept("lookers", "needless")
     return WRONG if numbers["needless"].mean > 0 else HOLDS, numbers

@@ -1,6 +1,8 @@
 """Claims about masks and dropout."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.nn import functional as F
@@ -10,7 +12,7 @@ from models import load
 from surgery.operations import IgnorePaddingMask
 from surgery.plan import Plan
 from workshop import bench
-from workshop.claims.claim import DEPENDS, HOLDS, SEEDS, WRONG, claim, over
+from workshop.claims.claim import DEPENDS, HOLDS, SEEDS, WRONG, Verdict, claim, over
 
 
 @claim(
@@ -24,8 +26,8 @@ from workshop.claims.claim import DEPENDS, HOLDS, SEEDS, WRONG, claim, over
         )
     },
 )
-def score_dropout_removes():
-    def measure(generator):
+def score_dropout_removes() -> Verdict:
+    def measure(generator: torch.Generator) -> dict[str, float]:
         scores = 2 * torch.randn(4000, 32, generator=generator)
         keep = torch.rand(scores.shape, generator=generator) >= 0.1
         before, after = scores.softmax(-1), (scores * keep / 0.9).softmax(-1)
@@ -55,8 +57,8 @@ def score_dropout_removes():
         )
     },
 )
-def sums_after_dropout():
-    def measure(generator):
+def sums_after_dropout() -> Verdict:
+    def measure(generator: torch.Generator) -> dict[str, float]:
         weights = (2 * torch.randn(4000, 32, generator=generator)).softmax(-1)
         keep = torch.rand(weights.shape, generator=generator) >= 0.1
         sums = (weights * keep / 0.9).sum(-1)
@@ -77,16 +79,18 @@ def sums_after_dropout():
         )
     },
 )
-def fill_safety():
+def fill_safety() -> Verdict:
     open_keys = torch.tensor([True, True, True, False, False, False])
 
-    def through(scores, allowed, fill, value):
+    def through(
+        scores: torch.Tensor, allowed: torch.Tensor, fill: float, value: torch.Tensor
+    ) -> tuple[torch.Tensor, Any]:
         scores = scores.clone().requires_grad_()
         weights = scores.masked_fill(~allowed, fill).softmax(-1)
         (weights @ value).sum().backward()
         return weights.detach(), scores.grad
 
-    def measure(generator):
+    def measure(generator: torch.Generator) -> dict[str, float]:
         scores, value = torch.randn(200, 6, generator=generator), torch.randn(6, generator=generator)
         (w1, g1), (w2, g2) = (through(scores, open_keys, fill, value) for fill in (-1e9, -math.inf))
         closed = torch.zeros(6, dtype=torch.bool)
@@ -123,15 +127,15 @@ def _refuses_half(scores: torch.Tensor, allowed: torch.Tensor) -> bool:
         )
     },
 )
-def mask_broadcasts():
-    def measure(generator):
-        def padded(batch, heads, n=6):
+def mask_broadcasts() -> Verdict:
+    def measure(generator: torch.Generator) -> dict[str, float]:
+        def padded(batch: int, heads: int, n: int = 6) -> torch.Tensor:
             mask = torch.ones(batch, 1, n, dtype=torch.bool)
             mask[0, :, 3:] = False  # the first sentence is padded
             scores = torch.randn(batch, heads, n, n, generator=generator)
             return scores.masked_fill(~mask, -math.inf).softmax(-1)[0, :, :, 3:].sum(-1)
 
-        def causal(heads, n=10):
+        def causal(heads: int, n: int = 10) -> torch.Tensor:
             mask = torch.ones(n, n, dtype=torch.bool).tril()
             scores = torch.randn(2, heads, n, n, generator=generator)
             return scores.masked_fill(~mask.unsqueeze(1), -math.inf).softmax(-1).triu(1).sum(-1)
@@ -144,7 +148,7 @@ def mask_broadcasts():
     return WRONG if numbers["errors"].mean > 0 or numbers["sees"].mean > 0 else HOLDS, numbers
 
 
-def _raises(attempt) -> bool:
+def _raises(attempt: Callable[[], Any]) -> bool:
     try:
         attempt()
     except RuntimeError:
@@ -163,10 +167,10 @@ def _raises(attempt) -> bool:
         )
     },
 )
-def bool_mask_is_added():
+def bool_mask_is_added() -> Verdict:
     allowed = torch.tensor([True, True, True, False, False, False])
 
-    def measure(generator):
+    def measure(generator: torch.Generator) -> dict[str, float]:
         q, k = (torch.randn(50, 1, 6, 16, generator=generator) for _ in range(2))
         value = (
             (~allowed).float()[:, None].expand(50, 1, 6, 1)
@@ -190,14 +194,14 @@ def bool_mask_is_added():
         )
     },
 )
-def padding_changes_answers():
+def padding_changes_answers() -> Verdict:
     patient = load("encoder", device="cpu")
 
-    def measure(generator):
+    def measure(generator: torch.Generator) -> dict[str, float]:
         table = bench.examples("en", generator.initial_seed(), 60)
         bare = bench.ask(patient, table, "en", Plan(), None).said
 
-        def changed(plan):
+        def changed(plan: Plan) -> float:
             padded = bench.ask(patient, table, "en", plan, 64).said
             return 100 * sum(a != b for a, b in zip(bare, padded, strict=True)) / len(bare)
 

@@ -1,15 +1,17 @@
 """Claims about order and positions."""
 
+from typing import Any
+
 import torch
 
 from bilingual import Words
 from models.encoder import EncoderConfig, EncoderModel
 from models.layers import RotaryPositions, SinusoidalPositions, rotate
 from surgery import metrics
-from workshop.claims.claim import DEPENDS, HOLDS, ROUNDING, SEEDS, WRONG, claim, exact, kept, over
+from workshop.claims.claim import DEPENDS, HOLDS, ROUNDING, SEEDS, WRONG, Verdict, claim, exact, kept, over
 
 
-def model(generator: torch.Generator, **choices) -> EncoderModel:
+def model(generator: torch.Generator, **choices: Any) -> EncoderModel:
     """A small encoder of random weights."""
     sizes = {
         "vocab_size": 20,
@@ -45,8 +47,8 @@ def apart(a: torch.Tensor, b: torch.Tensor) -> float:
         )
     },
 )
-def abc_cba():
-    def measure(generator):
+def abc_cba() -> Verdict:
+    def measure(generator: torch.Generator) -> dict[str, float]:
         there, back = outputs(model(generator, positions="none"), [5, 6, 7, 8, 9], [9, 8, 7, 6, 5])
         return {
             "place": apart(there[[0, 1, 3, 4]], back[[0, 1, 3, 4]]),
@@ -71,8 +73,8 @@ def abc_cba():
         )
     },
 )
-def fell_rose():
-    def measure(generator):
+def fell_rose() -> Verdict:
+    def measure(generator: torch.Generator) -> dict[str, float]:
         fell, rose, swapped = outputs(model(generator, positions="none"), [5, 6, 7], [5, 8, 7], [7, 6, 5])
         return {"words": apart(fell.mean(0), rose.mean(0)), "order": apart(fell.mean(0), swapped.mean(0))}
 
@@ -91,8 +93,8 @@ def fell_rose():
         )
     },
 )
-def no_positions_no_order():
-    def last(generator, **choices):
+def no_positions_no_order() -> Verdict:
+    def last(generator: torch.Generator, **choices: Any) -> float:
         a, b = outputs(model(generator, positions="none", **choices), [5, 6, 7, 9], [6, 5, 7, 9])
         return apart(a[-1], b[-1])
 
@@ -118,7 +120,7 @@ def no_positions_no_order():
         )
     },
 )
-def sinusoid_difference():
+def sinusoid_difference() -> Verdict:
     width, step = 64, 17
     table = SinusoidalPositions(width)(torch.arange(600)[None])[0].double()
     pairs = [(a, b) for a in range(0, 100, 7) for b in range(0, 100, 7) if a != b]
@@ -153,7 +155,7 @@ def sinusoid_difference():
     },
     trained=True,
 )
-def sinusoid_extrapolates():
+def sinusoid_extrapolates() -> Verdict:
     numbers = kept(*(f"first_{k}_{n}" for k in ("sinusoidal", "rotary", "causal") for n in (16, 32, 64)))
     return WRONG if numbers["first_sinusoidal_64"].mean < 75 else HOLDS, numbers
 
@@ -170,7 +172,7 @@ def sinusoid_extrapolates():
     },
     trained=True,
 )
-def rotary_any_length():
+def rotary_any_length() -> Verdict:
     numbers = kept("first_rotary_slid", "first_learned_slid", "first_rotary_64")
     place, length = numbers["first_rotary_slid"].mean > 95, numbers["first_rotary_64"].mean > 95
     return HOLDS if place and length else DEPENDS if place else WRONG, numbers
@@ -187,13 +189,13 @@ def rotary_any_length():
         )
     },
 )
-def rotary_distance():
+def rotary_distance() -> Verdict:
     turn = RotaryPositions(16)
 
-    def at(x, place):
+    def at(x: torch.Tensor, place: int) -> torch.Tensor:
         return rotate(x, *turn(torch.full((1, 1), place)))
 
-    def measure(generator):
+    def measure(generator: torch.Generator) -> dict[str, float]:
         q, k = (torch.randn(200, 1, 1, 16, generator=generator) for _ in range(2))
         scores = {p: (at(q, p) * at(k, p + 5)).sum(-1) / 4 for p in (0, 20, 100, 995)}
         farther = (at(q, 0) * at(k, 50)).sum(-1) / 4
@@ -219,6 +221,6 @@ def rotary_distance():
     },
     trained=True,
 )
-def decoder_without_positions():
+def decoder_without_positions() -> Verdict:
     numbers = kept("first_causal_16", "first_causal_64", "first_none_16")
     return HOLDS if numbers["first_causal_16"].mean > 95 else WRONG, numbers

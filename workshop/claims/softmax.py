@@ -13,7 +13,7 @@ from surgery import metrics, theatre
 from surgery.operations import DropScaling, Temperature
 from surgery.plan import Plan
 from workshop import bench
-from workshop.claims.claim import DEPENDS, HOLDS, SEEDS, WRONG, claim, kept, over
+from workshop.claims.claim import DEPENDS, HOLDS, SEEDS, WRONG, Verdict, claim, kept, over
 
 
 @claim(
@@ -27,8 +27,8 @@ from workshop.claims.claim import DEPENDS, HOLDS, SEEDS, WRONG, claim, kept, ove
         )
     },
 )
-def mean_weight():
-    def measure(generator):
+def mean_weight() -> Verdict:
+    def measure(generator: torch.Generator) -> dict[str, float]:
         found = {}
         for n in (8, 128):
             scores = torch.randn(16, n, n, generator=generator)
@@ -56,10 +56,10 @@ def mean_weight():
         )
     },
 )
-def variance_one():
+def variance_one() -> Verdict:
     width, d_k, tokens = 768, 64, 64
 
-    def measure(generator):
+    def measure(generator: torch.Generator) -> dict[str, float]:
         x = F.layer_norm(torch.randn(32, tokens, width, generator=generator), (width,))
         bound = 1 / math.sqrt(width)  # what nn.Linear draws from: ±1/√width, the bias too
         found = {}
@@ -92,14 +92,14 @@ def variance_one():
         )
     },
 )
-def scale_is_temperature():
+def scale_is_temperature() -> Verdict:
     patient = load("encoder", device="cpu")
 
-    def logits(inputs, plan):
+    def logits(inputs: dict[str, torch.Tensor], plan: Plan) -> torch.Tensor:
         with torch.inference_mode(), theatre.run(patient.model, [plan]):
             return patient.model(**inputs).logits
 
-    def measure(generator):
+    def measure(generator: torch.Generator) -> dict[str, float]:
         inputs = reading(bench.examples("en", generator.initial_seed(), 20).ids)
         plans = Plan(), Plan(DropScaling()), Plan(Temperature(0.25))
         plain, dropped, cold = (logits(inputs, plan) for plan in plans)
@@ -121,7 +121,7 @@ def scale_is_temperature():
     },
     trained=True,
 )
-def no_scale_no_training():
+def no_scale_no_training() -> Verdict:
     numbers = kept("scale_steps", "scale_with", "scale_without", "small_with", "small_without")
     wide = numbers["scale_with"].mean - numbers["scale_without"].mean
     small = numbers["small_with"].mean - numbers["small_without"].mean
@@ -139,8 +139,8 @@ def no_scale_no_training():
         )
     },
 )
-def vanishing_gradients():
-    def measure(generator):
+def vanishing_gradients() -> Verdict:
+    def measure(generator: torch.Generator) -> dict[str, float]:
         found = {}
         for std in (1, 8):
             scores = (torch.randn(2000, 32, generator=generator) * std).requires_grad_()
@@ -168,11 +168,11 @@ def vanishing_gradients():
         )
     },
 )
-def large_scores_nan():
-    def share(scores):
+def large_scores_nan() -> Verdict:
+    def share(scores: torch.Tensor) -> float:
         return 100 * scores.softmax(-1).isnan().any(-1).float().mean().item()
 
-    def measure(generator):
+    def measure(generator: torch.Generator) -> dict[str, float]:
         scores = torch.randn(500, 32, generator=generator)
         open_end = scores.clone()
         open_end[:, 0] = math.inf
@@ -197,15 +197,15 @@ def large_scores_nan():
         )
     },
 )
-def temperature_confidence():
+def temperature_confidence() -> Verdict:
     patient = load("encoder", device="cpu")
 
-    def measure(generator):
+    def measure(generator: torch.Generator) -> dict[str, float]:
         table = bench.examples("en", generator.initial_seed(), 100)
         inputs = reading(table.ids)
         asked = table.answers != IGNORED
 
-        def confidence(plan, output=1.0):
+        def confidence(plan: Plan, output: float = 1.0) -> float:
             with torch.inference_mode(), theatre.run(patient.model, [plan]):
                 logits = patient.model(**inputs).logits[asked]
             return (logits / output).softmax(-1).amax(-1).mean().item()
@@ -228,10 +228,10 @@ def temperature_confidence():
         )
     },
 )
-def diagonal_collapse():
+def diagonal_collapse() -> Verdict:
     tokens, width = 16, 64
 
-    def measure(generator):
+    def measure(generator: torch.Generator) -> dict[str, float]:
         x = torch.randn(100, tokens, width, generator=generator)
         w_q, w_k = (torch.randn(100, width, width, generator=generator) for _ in range(2))  # std 1: large
         found = {"chance": 100 / tokens}
@@ -257,8 +257,8 @@ def diagonal_collapse():
         )
     },
 )
-def five_tokens_entropy():
-    def measure(generator):
+def five_tokens_entropy() -> Verdict:
+    def measure(generator: torch.Generator) -> dict[str, float]:
         rows = (3 * torch.randn(2000, 5, generator=generator)).softmax(-1)
         sharp = torch.full((12,), 0.5)
         pads = metrics.entropy(torch.ones(20, 12))

@@ -1,23 +1,25 @@
 """ABC and CBA without positions: what is equal, what is mirrored."""
 
+from typing import Any
+
 from bilingual import Words
 from surgery import metrics
 from surgery.operations import CausalMask, RemovePositions
 from surgery.plan import Plan
 from workshop import bench
-from workshop.parts import Choice, Evidence, Exercise, Outcome, Prediction, Quantity, stages
+from workshop.parts import Choice, Evidence, Exercise, Fault, Measured, Outcome, Prediction, Quantity, stages
 
 TRIPLES = 8
 ROUNDING = 1e-5
 
 
-def measured(patient, plan, lang, seed):
+def measured(patient: Any, plan: Plan, lang: str, seed: int) -> Measured:
     """Three nouns A B C between [CLS] and [SEP], and the same three as C B A."""
     r = bench.draw(seed)
     triples = [r.sample(bench.NOUNS[lang], 3) for _ in range(TRIPLES)]
     inputs = bench.rows(lang, [text for t in triples for text in (t, t[::-1])])
 
-    def run(plan):
+    def run(plan: Plan) -> dict[str, float]:
         last = bench.hidden(patient, inputs, plan)[-1]
         there, back = last[::2], last[1::2]  # (triple, token, width)
         mirrored = back[:, [0, 3, 2, 1, 4]]  # [CLS] and [SEP] stay, A meets A
@@ -30,7 +32,7 @@ def measured(patient, plan, lang, seed):
     return bench.unoperated(run, patient, lang, seed), run(plan), {}
 
 
-def fault(plan: Plan, evidence: Evidence):
+def fault(plan: Plan, evidence: Evidence) -> Fault:
     """Each word must carry its vector along to rounding, and words must still differ from one another."""
     carried, place = evidence.operated["carried"], evidence.operated["place"]
     if carried <= ROUNDING:

@@ -1,6 +1,7 @@
 """Beyond the trained places: where does a learned table of positions end in truth?"""
 
 import functools
+from typing import Any
 
 import torch
 from torch.nn import functional as F
@@ -12,7 +13,18 @@ from surgery import theatre
 from surgery.operations import ShiftPositions
 from surgery.plan import Plan
 from workshop import bench
-from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages
+from workshop.parts import (
+    Choice,
+    Evidence,
+    Exercise,
+    Fault,
+    Measured,
+    Number,
+    Outcome,
+    Prediction,
+    Quantity,
+    stages,
+)
 
 ROWS, LETTERS, WARM = 48, 24, 4  # the first letters are hard to guess wherever they stand
 STEP_BACK = 8
@@ -27,7 +39,7 @@ def texts(seed: int) -> torch.Tensor:
     return torch.tensor([[IDS[letter] for letter in row] for row in rows])
 
 
-def nats(patient, ids: torch.Tensor, plan: Plan) -> float:
+def nats(patient: Any, ids: torch.Tensor, plan: Plan) -> float:
     """The loss per letter."""
     ids = ids.to(patient.device)
     with torch.inference_mode(), theatre.in_eval(patient.model), bench.scoped(patient, plan):
@@ -44,7 +56,7 @@ def places(plan: Plan, tokens: int) -> torch.Tensor | None:
     return None if ids is None else ids[0]
 
 
-def measured(patient, plan, lang, seed):
+def measured(patient: Any, plan: Plan, lang: str, seed: int) -> Measured:
     """The loss under the plan; and, if it slides the text, under a slide that stops a little earlier."""
     ids = texts(seed)
     where = places(plan, LETTERS)
@@ -59,7 +71,7 @@ def measured(patient, plan, lang, seed):
     return base, {"nats": after, "last": start + LETTERS - 1.0, "earlier": earlier}, facts
 
 
-def fault(plan: Plan, evidence: Evidence):
+def fault(plan: Plan, evidence: Evidence) -> Fault:
     """Distances must be kept, the loss doubled here, and a few places earlier still near the baseline."""
     base, nats, earlier = (evidence.baseline["nats"], evidence.operated["nats"], evidence.operated["earlier"])
     if not evidence.facts["kept"]:

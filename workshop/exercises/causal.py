@@ -1,12 +1,26 @@
 """A causal mask on a model that was trained to look both ways."""
 
+from typing import Any
+
 from bilingual import Words
 from models.tasks.grammar import ASKED
 from models.tasks.sentences import reading
 from surgery.operations import CausalMask
 from surgery.plan import Plan
 from workshop import bench
-from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages, uses
+from workshop.parts import (
+    Choice,
+    Evidence,
+    Exercise,
+    Fault,
+    Measured,
+    Number,
+    Outcome,
+    Prediction,
+    Quantity,
+    stages,
+    uses,
+)
 
 PAIRS = 100
 KINDS = {
@@ -17,13 +31,13 @@ KINDS = {
 }
 
 
-def measured(patient, plan, lang, seed):
+def measured(patient: Any, plan: Plan, lang: str, seed: int) -> Measured:
     """Accuracy by kind of question, and the weight that looks ahead and back."""
     table = bench.examples(lang, seed, PAIRS)
     inputs = reading(table.ids[::4])
     real = inputs["attention_mask"].bool()
 
-    def run(plan):
+    def run(plan: Plan) -> dict[str, float]:
         weights = bench.stacked(bench.sites(patient, inputs, plan), "weights")
         ahead = bench.by_head(weights.triu(1).sum(-1), real)
         back = bench.by_head(weights.tril(-1).sum(-1), real)
@@ -44,7 +58,7 @@ def measured(patient, plan, lang, seed):
     return base, operated, facts
 
 
-def fault(plan: Plan, evidence: Evidence):
+def fault(plan: Plan, evidence: Evidence) -> Fault:
     """No weight ahead in any head, weight back as before, nothing else."""
     after = evidence.operated
     if after["ahead"] > 0.01:

@@ -1,6 +1,7 @@
 """A query that may look at nothing: -1e9, -inf and half precision."""
 
 import copy
+from typing import Any
 
 import torch
 
@@ -10,7 +11,19 @@ from surgery import theatre
 from surgery.operations import BlockTokens, CausalMask, HideSelf
 from surgery.plan import Plan
 from workshop import bench
-from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages, uses
+from workshop.parts import (
+    Choice,
+    Evidence,
+    Exercise,
+    Fault,
+    Measured,
+    Number,
+    Outcome,
+    Prediction,
+    Quantity,
+    stages,
+    uses,
+)
 
 PAIRS = 8
 FILL = -1e9
@@ -26,11 +39,11 @@ def filled(
     return scores.to(kind).masked_fill(~allowed, fill).softmax(-1).float()
 
 
-def spread_of_nan(patient, inputs, closed: torch.Tensor) -> float:
+def spread_of_nan(patient: Any, inputs: dict[str, torch.Tensor], closed: torch.Tensor) -> float:
     """The share of real tokens whose logits are NaN if the first layer gives NaN at the closed queries, (row, token)."""
     model = copy.deepcopy(patient.model)  # its own, because the hook must not reach other users of the model
 
-    def spoil(module, args, output):
+    def spoil(module: torch.nn.Module, args: tuple, output: Any) -> Any:
         spoilt = output[0] if isinstance(output, tuple) else output
         spoilt = spoilt.masked_fill(closed[..., None].to(spoilt.device), float("nan"))
         return (spoilt, *output[1:]) if isinstance(output, tuple) else spoilt
@@ -43,12 +56,12 @@ def spread_of_nan(patient, inputs, closed: torch.Tensor) -> float:
     return logits.isnan().any(-1).cpu()[real].float().mean().item()
 
 
-def measured(patient, plan, lang, seed):
+def measured(patient: Any, plan: Plan, lang: str, seed: int) -> Measured:
     """Rows without a permitted key, and what each fill makes of them, on the scores of this very plan."""
     inputs = reading(bench.examples(lang, seed, PAIRS).ids)
     real = inputs["attention_mask"].bool()
 
-    def run(plan):
+    def run(plan: Plan) -> tuple[torch.Tensor, dict[str, float]]:
         found = bench.sites(patient, inputs, plan)
         allowed, scores = bench.permitted(found), bench.stacked(found, "scores")
         weights = bench.stacked(found, "weights")
@@ -90,7 +103,7 @@ def _share(told: torch.Tensor, allowed: torch.Tensor, shut: torch.Tensor) -> flo
     return on.mean().item() if len(on) else 0.0
 
 
-def fault(plan: Plan, evidence: Evidence):
+def fault(plan: Plan, evidence: Evidence) -> Fault:
     """Some query must be closed in every head of a layer, and some must stay open."""
     fact, after = evidence.facts, evidence.operated
     if fact["shut"] and not fact["open_left"]:

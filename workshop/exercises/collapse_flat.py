@@ -1,5 +1,7 @@
 """Collapse, the flat kind: every token is brought the same, and what keeps tokens apart."""
 
+from typing import Any
+
 import torch
 from torch.nn import functional as F
 
@@ -8,7 +10,18 @@ from models.tasks.sentences import reading
 from surgery.operations import SamePosition, UniformAttention
 from surgery.plan import Plan
 from workshop import bench
-from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages
+from workshop.parts import (
+    Choice,
+    Evidence,
+    Exercise,
+    Fault,
+    Measured,
+    Number,
+    Outcome,
+    Prediction,
+    Quantity,
+    stages,
+)
 
 PAIRS = 40
 SAME = 0.999
@@ -22,13 +35,13 @@ def alike(vectors: torch.Tensor, real: torch.Tensor) -> float:
     return (unit @ unit.transpose(1, 2))[pairs].mean().item()
 
 
-def measured(patient, plan, lang, seed):
+def measured(patient: Any, plan: Plan, lang: str, seed: int) -> Measured:
     """How alike tokens are in what each head brings them, and at the end of the model."""
     table = bench.examples(lang, seed, PAIRS)
     inputs = reading(table.ids)
     real = inputs["attention_mask"].bool()
 
-    def run(plan):
+    def run(plan: Plan) -> tuple[float, dict[str, float]]:
         brought = bench.stacked(
             bench.sites(patient, inputs, plan), "output"
         )  # (layer, row, head, query, d_v)
@@ -49,7 +62,7 @@ def measured(patient, plan, lang, seed):
     return base, operated, {"silent": size_after < 0.01 * size_before, "rise": operated["end"] - base["end"]}
 
 
-def fault(plan: Plan, evidence: Evidence):
+def fault(plan: Plan, evidence: Evidence) -> Fault:
     """Every head must bring every token the same, and bring something."""
     after = evidence.operated
     if evidence.facts["silent"]:

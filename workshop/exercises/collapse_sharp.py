@@ -1,5 +1,7 @@
 """Collapse, the sharp kind: one-hot attention of random weights, and where it lands."""
 
+from typing import Any
+
 import torch
 
 from bilingual import Words
@@ -7,19 +9,30 @@ from models.tasks.sentences import reading
 from surgery.operations import DropScaling, Temperature
 from surgery.plan import Plan
 from workshop import bench
-from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages
+from workshop.parts import (
+    Choice,
+    Evidence,
+    Exercise,
+    Fault,
+    Measured,
+    Number,
+    Outcome,
+    Prediction,
+    Quantity,
+    stages,
+)
 
 PAIRS = 60
 ONE_HOT = 0.95
 
 
-def measured(patient, plan, lang, seed):
+def measured(patient: Any, plan: Plan, lang: str, seed: int) -> Measured:
     """How sharp attention is, and how often the largest weight is on the token itself or on the first token."""
     inputs = reading(bench.examples("en", seed, PAIRS).ids)
     real = inputs["attention_mask"].bool()
     places = torch.arange(real.shape[1])
 
-    def run(plan):
+    def run(plan: Plan) -> tuple[float, dict[str, float]]:
         found = bench.sites(patient, inputs, plan)
         weights, keys = bench.stacked(found, "weights"), bench.permitted(found)
         keys = (keys & real[None, :, None, None, :]).sum(-1)
@@ -36,7 +49,7 @@ def measured(patient, plan, lang, seed):
     return base, operated, {"keys_before": keys_before, "keys_after": keys_after}
 
 
-def fault(plan: Plan, evidence: Evidence):
+def fault(plan: Plan, evidence: Evidence) -> Fault:
     """Nearly one-hot in every head, by the scores alone."""
     fact, after = evidence.facts, evidence.operated
     if fact["keys_after"] < 0.99 * fact["keys_before"]:

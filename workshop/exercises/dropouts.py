@@ -1,5 +1,7 @@
 """Dropout before and after the softmax: which one removes a connection, and which keeps rows whole."""
 
+from typing import Any
+
 import torch
 
 from bilingual import Words
@@ -7,7 +9,18 @@ from models.tasks.sentences import reading
 from surgery.operations import KeyDropout, ScoreDropout, WeightDropout
 from surgery.plan import Plan
 from workshop import bench
-from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, uses
+from workshop.parts import (
+    Choice,
+    Evidence,
+    Exercise,
+    Fault,
+    Measured,
+    Number,
+    Outcome,
+    Prediction,
+    Quantity,
+    uses,
+)
 
 PAIRS = 12
 SEEDS = 3
@@ -19,7 +32,7 @@ THREE = {
 }
 
 
-def draws(patient, inputs, plan: Plan) -> list[torch.Tensor]:
+def draws(patient: Any, inputs: dict[str, torch.Tensor], plan: Plan) -> list[torch.Tensor]:
     """The weights (layer, row, head, query, key) under several seeds."""
     return [
         bench.stacked(bench.sites(patient, inputs, bench.reseeded(plan, by)), "weights")
@@ -47,7 +60,7 @@ def facts_of(weights: list[torch.Tensor], pairs: torch.Tensor, rows: torch.Tenso
     }
 
 
-def three(patient, lang, seed):
+def three(patient: Any, lang: str, seed: int) -> tuple[dict[str, float], dict[str, float]]:
     """The baseline, and the three dropouts that are compared: what they remove and what becomes of row sums."""
     inputs, pairs, rows = texts(lang, seed)
     base = facts_of(draws(patient, inputs, Plan())[:1], pairs, rows)
@@ -58,7 +71,7 @@ def three(patient, lang, seed):
     return base, facts
 
 
-def texts(lang, seed):
+def texts(lang: str, seed: int) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor]:
     """Inputs, which query-key pairs are real (1, row, 1, query, key), and which queries are (1, row, 1, query)."""
     inputs = reading(bench.examples(lang, seed, PAIRS).ids)
     real = inputs["attention_mask"].bool()
@@ -66,7 +79,7 @@ def texts(lang, seed):
     return inputs, pairs, real[None, :, None]
 
 
-def measured(patient, plan, lang, seed):
+def measured(patient: Any, plan: Plan, lang: str, seed: int) -> Measured:
     """The plan over several seeds, and beside it the three dropouts."""
     base, facts = bench.remembered(patient, (__name__, lang, seed), lambda: three(patient, lang, seed))
     inputs, pairs, rows = texts(lang, seed)
@@ -76,7 +89,7 @@ def measured(patient, plan, lang, seed):
     return {k: base[k] for k in keys}, {k: now[k] for k in keys}, facts
 
 
-def _grown(patient, inputs, pairs: torch.Tensor) -> float:
+def _grown(patient: Any, inputs: dict[str, torch.Tensor], pairs: torch.Tensor) -> float:
     """Of the first layer's scores that a score dropout sets to 0, the share whose weight goes up."""
     shares = []
     before = bench.sites(patient, inputs, Plan())[0]
@@ -87,7 +100,7 @@ def _grown(patient, inputs, pairs: torch.Tensor) -> float:
     return sum(shares) / len(shares)
 
 
-def fault(plan: Plan, evidence: Evidence):
+def fault(plan: Plan, evidence: Evidence) -> Fault:
     """Random connections must be 0 in every head, and every row that has a key must still sum to 1."""
     after, fact = evidence.operated, evidence.facts
     if after["gone"] == 0:

@@ -1,6 +1,7 @@
 """Which heads are needed? Switch off as many as possible."""
 
 import itertools
+from typing import Any
 
 from bilingual import Words
 from models.tasks.sentences import reading
@@ -8,14 +9,27 @@ from surgery import metrics, theatre
 from surgery.operations import AblateHead
 from surgery.plan import Plan
 from workshop import bench
-from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, uses
+from workshop.parts import (
+    Choice,
+    Evidence,
+    Exercise,
+    Fault,
+    Measured,
+    Number,
+    Outcome,
+    Prediction,
+    Quantity,
+    uses,
+)
 
 PAIRS = 120
 KEEPS = 90.0
 AT_LEAST = 2
 
+Cell = tuple[int, int]  # layer and head
 
-def alone(patient, lang, seed):
+
+def alone(patient: Any, lang: str, seed: int) -> tuple[dict[Cell, float], dict[Cell, float]]:
     """Of the unoperated model: what each head costs when it alone is off, and where it stands by entropy."""
     table = bench.examples(lang, seed, PAIRS)
     inputs = reading(table.ids[:60])
@@ -32,33 +46,34 @@ def alone(patient, lang, seed):
     return cost, {cell: float(entropy[cell]) for cell in cells}
 
 
-def together(patient, lang, seed):
+def together(patient: Any, lang: str, seed: int) -> tuple[list[Cell], float]:
     """Heads that can be off together with KEEPS % right, by a greedy search: always the one that then costs least; and
     the accuracy that is left."""
     table = bench.examples(lang, seed, PAIRS)
     anatomy = theatre.admit(patient.model)
     cells = set(itertools.product(range(anatomy.layers), range(anatomy.heads)))
-    off, left = [], 100.0
+    off: list[Cell] = []
+    left = 100.0
 
-    def without(cell):
+    def without(cell: Cell) -> float:
         plan = Plan(AblateHead().at("+".join(map(_name, [*off, cell]))))
         return 100 * bench.ask(patient, table, lang, plan).mean
 
     while cells:
         right = {cell: without(cell) for cell in sorted(cells)}
-        best = max(right, key=right.get)
+        best = max(right, key=right.__getitem__)
         if right[best] < KEEPS:
             break
         off, left, cells = [*off, best], right[best], cells - {best}
     return sorted(off), left
 
 
-def measured(patient, plan, lang, seed):
+def measured(patient: Any, plan: Plan, lang: str, seed: int) -> Measured:
     """Accuracy, how many heads give no output, and what each head alone costs."""
     table = bench.examples(lang, seed, PAIRS)
     inputs = reading(table.ids[:60])
 
-    def run(plan):
+    def run(plan: Plan) -> dict[str, float]:
         found = bench.sites(patient, inputs, plan)
         silent = bench.stacked(found, "output").abs().amax((1, 3, 4)) == 0  # (layer, head)
         blocked = bench.stacked(found, "no_key").any(1).any(-1)
@@ -91,11 +106,11 @@ def measured(patient, plan, lang, seed):
     return bench.unoperated(run, patient, lang, seed), run(plan), facts
 
 
-def _name(cell: tuple[int, int]) -> str:
+def _name(cell: Cell) -> str:
     return f"L{cell[0]}.H{cell[1]}"
 
 
-def fault(plan: Plan, evidence: Evidence):
+def fault(plan: Plan, evidence: Evidence) -> Fault:
     """At least AT_LEAST heads silent, at least KEEPS % right."""
     after = evidence.operated
     if not uses(plan, "ablate_head") and after["off"] == 0:

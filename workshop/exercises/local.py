@@ -1,6 +1,7 @@
 """The smallest window that keeps the answers."""
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -9,7 +10,19 @@ from models.tasks.sentences import reading
 from surgery.operations import LocalMask
 from surgery.plan import Plan
 from workshop import bench
-from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages, uses
+from workshop.parts import (
+    Choice,
+    Evidence,
+    Exercise,
+    Fault,
+    Measured,
+    Number,
+    Outcome,
+    Prediction,
+    Quantity,
+    stages,
+    uses,
+)
 
 PAIRS = 240
 KEEPS = 98.0
@@ -21,14 +34,14 @@ def narrower(plan: Plan) -> Plan:
     return Plan(
         *(
             replace(step, operation=LocalMask(max(0, step.operation.half_width - LESS)))
-            if step.operation.name == "local_mask"
+            if isinstance(step.operation, LocalMask)
             else step
             for step in plan
         )
     )
 
 
-def measured(patient, plan, lang, seed):
+def measured(patient: Any, plan: Plan, lang: str, seed: int) -> Measured:
     """Accuracy under the plan and under narrower windows, and how far any head still looks."""
     table = bench.examples(lang, seed, PAIRS)
     inputs = reading(table.ids[:60])
@@ -36,7 +49,7 @@ def measured(patient, plan, lang, seed):
     places = torch.arange(table.ids.shape[1])
     apart = (places[:, None] - places).abs()
 
-    def run(plan):
+    def run(plan: Plan) -> dict[str, float]:
         allowed = bench.permitted(bench.sites(patient, inputs, plan))
         allowed = allowed & real[None, :, None, :, None] & real[None, :, None, None, :]
         accuracy = 100 * bench.ask(patient, table, lang, plan).mean
@@ -48,7 +61,7 @@ def measured(patient, plan, lang, seed):
     return bench.unoperated(run, patient, lang, seed), run(plan), {"longest": longest, "far": longest - 1}
 
 
-def fault(plan: Plan, evidence: Evidence):
+def fault(plan: Plan, evidence: Evidence) -> Fault:
     """At least KEEPS % right, and fewer with a window LESS narrower."""
     after = evidence.operated
     if not uses(plan, "local_mask"):

@@ -1,6 +1,7 @@
 """A head that looks at the answer and is not needed: attention is not explanation."""
 
 import itertools
+from typing import Any
 
 import torch
 
@@ -11,14 +12,16 @@ from surgery import theatre
 from surgery.operations import AblateHead
 from surgery.plan import Plan
 from workshop import bench
-from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity
+from workshop.parts import Choice, Evidence, Exercise, Fault, Measured, Number, Outcome, Prediction, Quantity
+
+Cell = tuple[int, int]  # layer and head
 
 PAIRS = 60
 LOOKS = 50.0  # per cent of the [MASK]'s weight
 COSTS = 3.0  # points
 
 
-def alone(patient, lang, seed):
+def alone(patient: Any, lang: str, seed: int) -> tuple[dict[Cell, float], dict[Cell, float]]:
     """Of the unoperated model: each head's weight from [MASK] on the answer word, and what it costs to lose that head."""
     table = bench.examples(lang, seed, PAIRS, ("role",))
     anatomy = theatre.admit(patient.model)
@@ -37,7 +40,7 @@ def alone(patient, lang, seed):
     return {cell: float(looks[cell]) for cell in cells}, cost
 
 
-def measured(patient, plan, lang, seed):
+def measured(patient: Any, plan: Plan, lang: str, seed: int) -> Measured:
     """For "who did it?": how much the plan's heads look at the answer, and the accuracy without them."""
     table = bench.examples(lang, seed, PAIRS, ("role",))
     looks, cost = bench.remembered(
@@ -61,7 +64,7 @@ def measured(patient, plan, lang, seed):
     return baseline, operated, facts
 
 
-def fault(plan: Plan, evidence: Evidence):
+def fault(plan: Plan, evidence: Evidence) -> Fault:
     """Heads off that all look at the answer, at no cost."""
     fact, after = evidence.facts, evidence.operated
     if {step.operation.name for step in plan} - {"ablate_head"}:

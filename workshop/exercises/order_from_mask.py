@@ -1,5 +1,7 @@
 """Order without positions: a mask that depends on place tells it."""
 
+from typing import Any
+
 from bilingual import Words
 from models.tasks.sentences import reading
 from surgery import metrics
@@ -7,21 +9,21 @@ from surgery.answers import pool
 from surgery.operations import CausalMask, LocalMask, RemovePositions
 from surgery.plan import Plan
 from workshop import bench
-from workshop.parts import Choice, Evidence, Exercise, Outcome, Prediction, Quantity, stages
+from workshop.parts import Choice, Evidence, Exercise, Fault, Measured, Outcome, Prediction, Quantity, stages
 
 ROUNDING = 1e-5
 SEEN = 1e-3  # a distance that no rounding makes
 PAIRS = 12
 
 
-def measured(patient, plan, lang, seed):
+def measured(patient: Any, plan: Plan, lang: str, seed: int) -> Measured:
     """One word four times, to see positions enter; and sentences with their mirrors, to see order at the end."""
     word = bench.draw(seed).choice(bench.NOUNS[lang])
     table = bench.examples(lang, seed, PAIRS, ("role",))
     inputs = reading(table.ids)
     real = inputs["attention_mask"].bool()
 
-    def run(plan):
+    def run(plan: Plan) -> dict[str, float]:
         first = bench.hidden(patient, bench.rows(lang, [[word] * 4]), plan)[0, 0, 1:5]  # (place, width)
         pooled = pool(bench.hidden(patient, inputs, plan)[-1], real)
         return {
@@ -32,7 +34,7 @@ def measured(patient, plan, lang, seed):
     return bench.unoperated(run, patient, lang, seed), run(plan), {}
 
 
-def fault(plan: Plan, evidence: Evidence):
+def fault(plan: Plan, evidence: Evidence) -> Fault:
     """No position may enter, and sentence and mirror must differ at the end."""
     entry, apart = evidence.operated["entry"], evidence.operated["apart"]
     if entry > ROUNDING:

@@ -1,11 +1,25 @@
 """Who bit whom? What a sentence vector knows without positions."""
 
+from typing import Any
+
 from bilingual import Words
 from surgery import metrics
 from surgery.operations import RemovePositions, SamePosition
 from surgery.plan import Plan
 from workshop import bench
-from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages, uses
+from workshop.parts import (
+    Choice,
+    Evidence,
+    Exercise,
+    Fault,
+    Measured,
+    Number,
+    Outcome,
+    Prediction,
+    Quantity,
+    stages,
+    uses,
+)
 
 PAIRS = 8
 FELL = (
@@ -25,14 +39,14 @@ KEPT = Words(
 )
 
 
-def measured(patient, plan, lang, seed):
+def measured(patient: Any, plan: Plan, lang: str, seed: int) -> Measured:
     """Sentences and their mirrors; the dog and the man are always among them."""
     r = bench.draw(seed)
     pairs = [("dog", "man", "bit")]
     pairs += [(*r.sample(NOUNS, 2), r.choice(VERBS)) for _ in range(PAIRS - 1)]
     texts = [f"The {x} {verb} the {y}" for a, b, verb in pairs for x, y in ((a, b), (b, a))]
 
-    def run(plan):
+    def run(plan: Plan) -> dict[str, float]:
         vectors = bench.vectors(patient, [*texts, OTHER], plan)
         one, mirror, other = vectors[:-1:2], vectors[1:-1:2], vectors[-1]
         return {
@@ -47,7 +61,7 @@ def measured(patient, plan, lang, seed):
     return before, after, {"control": FALLEN if fell else KEPT}
 
 
-def fault(plan: Plan, evidence: Evidence):
+def fault(plan: Plan, evidence: Evidence) -> Fault:
     """Order must be gone to rounding, and something else must still be told apart."""
     apart, control = evidence.operated["apart"], evidence.operated["control"]
     if apart <= ROUNDING:

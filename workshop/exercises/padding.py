@@ -1,5 +1,7 @@
 """The forgotten padding mask."""
 
+from typing import Any
+
 import torch
 
 from bilingual import Words
@@ -7,21 +9,21 @@ from models.tasks.sentences import reading
 from surgery.operations import IgnorePaddingMask
 from surgery.plan import Plan
 from workshop import bench
-from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity
+from workshop.parts import Choice, Evidence, Exercise, Fault, Measured, Number, Outcome, Prediction, Quantity
 
 PAIRS = 48
 LITTLE, MUCH = 24, 64  # tokens after padding
 HARM = 10.0  # points
 
 
-def measured(patient, plan, lang, seed):
+def measured(patient: Any, plan: Plan, lang: str, seed: int) -> Measured:
     """Accuracy without padding, with some, with much; and how much weight the padding gets."""
     table = bench.examples(lang, seed, PAIRS)
     width = table.ids.shape[1]
     ids = torch.nn.functional.pad(table.ids, (0, MUCH - width))
     real = ids != 0
 
-    def run(plan):
+    def run(plan: Plan) -> tuple[tuple[str, ...], dict[str, float]]:
         bare = bench.ask(patient, table, lang, plan, None)
         much = bench.ask(patient, table, lang, plan, MUCH)
         weights = bench.stacked(bench.sites(patient, reading(ids[::4]), plan), "weights")
@@ -39,7 +41,7 @@ def measured(patient, plan, lang, seed):
     return base, operated, {"changed": changed, "asked": len(said)}
 
 
-def fault(plan: Plan, evidence: Evidence):
+def fault(plan: Plan, evidence: Evidence) -> Fault:
     """Padding alone must do the harm: nothing changes where there is none."""
     after, changed = evidence.operated, evidence.facts["changed"]
     if changed:

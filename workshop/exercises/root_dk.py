@@ -1,34 +1,48 @@
 """Why √d_k: how far the scores spread without it."""
 
+from typing import Any
+
 import torch
 
 from bilingual import Words
 from models.tasks.sentences import reading
 from surgery import theatre
+from surgery.capture import Site
 from surgery.operations import DropScaling, Temperature
 from surgery.plan import Plan
 from workshop import bench
-from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages
+from workshop.parts import (
+    Choice,
+    Evidence,
+    Exercise,
+    Fault,
+    Measured,
+    Number,
+    Outcome,
+    Prediction,
+    Quantity,
+    stages,
+)
 
 PAIRS = 60
 WIDTHS = (4, 16, 64, 256)
 EXACT = 0.02  # the first layer's scores are the same numbers times a factor
 
 
-def spread(site, real) -> torch.Tensor:
+def spread(site: Site, real: torch.Tensor) -> torch.Tensor:
     """The standard deviation of the scores of real query-key pairs, (head,)."""
     pair = real[:, None, :, None] & real[:, None, None, :]
     scores = site.scores.cpu()
     return torch.stack([scores[:, head][pair[:, 0]].std() for head in range(scores.shape[1])])
 
 
-def measured(patient, plan, lang, seed):
+def measured(patient: Any, plan: Plan, lang: str, seed: int) -> Measured:
     """Spread of the first layer's scores by head, sharpness, and accuracy; and dot products of random unit vectors."""
     table = bench.examples(lang, seed, PAIRS)
     inputs = reading(table.ids)
     real = inputs["attention_mask"].bool()
 
-    def run(plan):
+    def run(plan: Plan) -> tuple[torch.Tensor, dict[str, float]]:
         sites = bench.sites(patient, inputs, plan)
         largest = bench.by_head(bench.stacked(sites, "weights").amax(-1), real)[0].mean().item()
         by_head = spread(sites[0], real)
@@ -62,7 +76,7 @@ def measured(patient, plan, lang, seed):
     return base, operated, facts
 
 
-def fault(plan: Plan, evidence: Evidence):
+def fault(plan: Plan, evidence: Evidence) -> Fault:
     """Every head of the first layer must have scores exactly √d_k times as large, and by nothing else."""
     fact = evidence.facts
     root, least, most = fact["root"], fact["least"], fact["most"]

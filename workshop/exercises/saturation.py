@@ -1,5 +1,7 @@
 """Saturation: the gradient that still reaches the scores."""
 
+from typing import Any
+
 import torch
 
 from bilingual import Words
@@ -9,14 +11,25 @@ from surgery.capture import Keep
 from surgery.operations import Temperature
 from surgery.plan import Plan
 from workshop import bench
-from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, uses
+from workshop.parts import (
+    Choice,
+    Evidence,
+    Exercise,
+    Fault,
+    Measured,
+    Number,
+    Outcome,
+    Prediction,
+    Quantity,
+    uses,
+)
 
 PAIRS = 60
 ASKED = 60  # questions whose gradients are taken
 DEAD = 1e-3  # of the baseline's gradient
 
 
-def gradients(patient, ids: torch.Tensor, plan: Plan) -> tuple[float, float, float]:
+def gradients(patient: Any, ids: torch.Tensor, plan: Plan) -> tuple[float, float, float]:
     """d (sum of the winning logits) / d scores: the median and the r.m.s. over queries of the size of a query's gradient,
     and the share of a query's keys that its masks permit."""
     inputs = {name: value.to(patient.device) for name, value in reading(ids).items()}
@@ -38,13 +51,13 @@ def gradients(patient, ids: torch.Tensor, plan: Plan) -> tuple[float, float, flo
     )
 
 
-def measured(patient, plan, lang, seed):
+def measured(patient: Any, plan: Plan, lang: str, seed: int) -> Measured:
     """Gradients at the scores, sharpness, and accuracy."""
     table = bench.examples(lang, seed, PAIRS)
     inputs = reading(table.ids[:ASKED])
     real = inputs["attention_mask"].bool()
 
-    def run(plan):
+    def run(plan: Plan) -> tuple[float, dict[str, float]]:
         weights = bench.stacked(bench.sites(patient, inputs, plan), "weights")
         median, rms, keys = gradients(patient, table.ids[:ASKED], plan)
         return keys, {
@@ -60,7 +73,7 @@ def measured(patient, plan, lang, seed):
     return base, operated, {"share": share, "keys_before": keys_before, "keys_after": keys_after}
 
 
-def fault(plan: Plan, evidence: Evidence):
+def fault(plan: Plan, evidence: Evidence) -> Fault:
     """The median gradient must die from sharp scores, not from masks, and the model must go on answering."""
     fact, after = evidence.facts, evidence.operated
     if fact["keys_after"] < 0.99 * fact["keys_before"]:

@@ -1,13 +1,25 @@
 """Temperature: the two sides are not alike."""
 
 from dataclasses import replace
+from typing import Any
 
 from bilingual import Words
-from models.tasks.sentences import reading
+from models.tasks.sentences import Table, reading
 from surgery.operations import Temperature, UniformAttention
 from surgery.plan import Plan
 from workshop import bench
-from workshop.parts import Choice, Evidence, Exercise, Number, Outcome, Prediction, Quantity, stages
+from workshop.parts import (
+    Choice,
+    Evidence,
+    Exercise,
+    Fault,
+    Measured,
+    Number,
+    Outcome,
+    Prediction,
+    Quantity,
+    stages,
+)
 
 PAIRS = 80
 BROKEN, RIGHT = 70.0, 90.0
@@ -20,20 +32,20 @@ def turned(plan: Plan) -> Plan:
     return Plan(
         *(
             replace(step, operation=Temperature(1 / step.operation.t))
-            if step.operation.name == "temperature"
+            if isinstance(step.operation, Temperature)
             else step
             for step in plan
         )
     )
 
 
-def measured(patient, plan, lang, seed):
+def measured(patient: Any, plan: Plan, lang: str, seed: int) -> Measured:
     """Accuracy and sharpness under the plan, and accuracy with its temperatures turned round."""
     table = bench.examples(lang, seed, PAIRS)
     inputs = reading(table.ids)
     real = inputs["attention_mask"].bool()
 
-    def run(plan):
+    def run(plan: Plan) -> dict[str, float]:
         weights = bench.stacked(bench.sites(patient, inputs, plan), "weights")
         accuracy = 100 * bench.ask(patient, table, lang, plan).mean
         other = turned(plan)
@@ -49,7 +61,7 @@ def measured(patient, plan, lang, seed):
     return bench.unoperated(run, patient, lang, seed), run(plan), {"threshold": found}
 
 
-def threshold(patient, table, lang) -> float:
+def threshold(patient: Any, table: Table, lang: str) -> float:
     """The temperature of all heads between 1 and HOTTEST at which accuracy falls below BROKEN, by bisection."""
     right, wrong = 1.0, HOTTEST
     while wrong - right > NARROW:
@@ -61,7 +73,7 @@ def threshold(patient, table, lang) -> float:
     return wrong
 
 
-def fault(plan: Plan, evidence: Evidence):
+def fault(plan: Plan, evidence: Evidence) -> Fault:
     """Broken where it is flat, right where it is equally sharp."""
     after = evidence.operated
     if stages(plan) != {"scale"}:
