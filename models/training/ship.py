@@ -8,9 +8,12 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from transformers import PreTrainedTokenizerBase
+
 from ..shipped import CHECKPOINTS
-from ..tasks import TASKS, task
+from ..tasks import TASKS, Task, task
 from .loop import Training
+from .schedule import TrainingError
 
 NAMES = ("encoder", "encoder-zh", "characters", "translator")
 
@@ -22,7 +25,9 @@ def ship(
     progress: bool = True,
 ) -> list[str]:
     """Trains each model with each seed, keeps the first seed's weights, and returns what the cards say."""
-    cards = []
+    cards, names = [], list(names)
+    for name in names:  # before minutes of training
+        _tokenizer(task(name))
     for name in names:
         runs, seconds = [], []
         for seed in seeds:
@@ -42,9 +47,20 @@ def save(run: Training, folder: Path) -> None:
     """What `models.load` reads: configuration, safetensors, tokenizer."""
     run.model.set_attn_implementation("sdpa")
     run.model.save_pretrained(folder)
-    run.task.tokenizer().save_pretrained(folder)
+    _tokenizer(run.task).save_pretrained(folder)
     for file in folder.iterdir():
         file.chmod(0o644)  # safetensors writes for its owner's eyes only
+
+
+def _tokenizer(asked: Task) -> PreTrainedTokenizerBase:
+    """What goes with a task's model. Raises TrainingError where there is none."""
+    found = asked.tokenizer()
+    if found is None:
+        raise TrainingError(
+            f"{asked.name} has no tokenizer, so no text could be given to its model: choose one of {', '.join(NAMES)}.",
+            f"{asked.name} 没有分词器，无法向它的模型输入文本：可选 {'、'.join(NAMES)}。",
+        )
+    return found
 
 
 def measures(run: Training) -> dict[str, float]:

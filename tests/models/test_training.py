@@ -448,3 +448,9 @@ def test_the_command_says_what_is_wrong_in_one_line(capsys, tmp_path):
     assert "没有名为" in capsys.readouterr().err
     assert main([]) == 0
     assert "translator" in capsys.readouterr().out
+
+
+def test_what_has_no_tokenizer_is_not_shipped_and_says_so_before_training(tmp_path, capsys):
+    assert main(["--ship", "translator", "first", "--out", str(tmp_path)]) == 2
+    assert "first" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
