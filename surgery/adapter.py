@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from surgery.anatomy import Anatomy, Family
-from surgery.places import UnsupportedError
+from surgery.places import WHOLE, UnsupportedError
 from surgery.probe import Call, Probe, counts, places
 
 # query, key, value, mask, scale, dropout, whether causal, whether of one text, whether weights are wanted
@@ -48,7 +48,7 @@ class Calls(TorchFunctionMode):
         kwargs = kwargs or {}
         if function is _SDPA:
             self.count += 1
-            done = self._dot_products(**dict(zip(_SDPA_NAMES, args, strict=False)), **kwargs)
+            done: Any = self._dot_products(**dict(zip(_SDPA_NAMES, args, strict=False)), **kwargs)
         elif function is _MHA:
             self.count += 1
             done = self._multi_head(_MHA_NAMES.bind(*args, **kwargs))
@@ -112,7 +112,7 @@ class Calls(TorchFunctionMode):
         output = F.linear(mixed.flatten(2), given["out_proj_weight"], given["out_proj_bias"]).transpose(0, 1)
         if not given["need_weights"]:
             weights = None
-        elif given["average_attn_weights"]:
+        elif weights is not None and given["average_attn_weights"]:
             weights = weights.mean(dim=1)
         if batched:
             return output, weights
@@ -164,7 +164,7 @@ def examine(model: nn.Module, args: tuple, kwargs: dict[str, Any], watch: Callab
     Raises UnsupportedError if it never calls PyTorch's attention, or if the calls differ in heads.
     """
     probe, name, crossed = Probe(), type(model).__name__, set()
-    whole = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor) and x.dtype == torch.long]
+    whole = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor) and x.dtype in WHOLE]
     if any(counts(x) for x in whole):
         raise UnsupportedError(
             "The words of this example are numbered 0, 1, 2, ..., as positions are: give one with other words, such as "

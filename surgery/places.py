@@ -23,6 +23,8 @@ from bilingual import SurgeryError
 # ids (row or 1, token), what the model makes of them, and how to make it of other ids -> what is made of the moved ones
 Move = Callable[[Tensor, tuple[Tensor, ...], Callable[[Tensor], tuple[Tensor, ...]]], tuple[Tensor, ...]]
 
+WHOLE = (torch.int64, torch.int32)  # what an embedding takes
+
 
 class UnsupportedError(SurgeryError):
     """A model, or an operation on this model, that surgery cannot do; it says why and what would work."""
@@ -47,7 +49,7 @@ class Place:
 def ids_among(module: nn.Module, args: tuple, kwargs: dict) -> tuple[str, dict] | None:
     """The name of the argument that holds position ids, and all arguments by name; None if none is a tensor of integers."""
     given = inspect.signature(module.forward).bind(*args, **kwargs).arguments
-    whole = [name for name, value in given.items() if isinstance(value, Tensor) and value.dtype == torch.long]
+    whole = [name for name, value in given.items() if isinstance(value, Tensor) and value.dtype in WHOLE]
     if not whole:
         return None
     return ("position_ids" if "position_ids" in whole else whole[0]), given
@@ -55,7 +57,7 @@ def ids_among(module: nn.Module, args: tuple, kwargs: dict) -> tuple[str, dict] 
 
 def read_again(place: Place, args: tuple, kwargs: dict, encoded: Any, move: Move) -> Any:
     """What the place's module gives after `move`; args, kwargs, encoded: what went in and came out of it."""
-    if place.how == "table":
+    if place.how == "table" and place.table is not None:
         with _Reading(place.table, move):
             return place.module.forward(
                 *args, **kwargs
@@ -64,7 +66,14 @@ def read_again(place: Place, args: tuple, kwargs: dict, encoded: Any, move: Move
     if place.how == "output":
         everything = torch.arange(encoded.shape[1], device=encoded.device).expand(encoded.shape[0], -1)
         return move(everything, parts, _nothing)[0]
-    name, given = ids_among(place.module, args, kwargs)
+    found = ids_among(place.module, args, kwargs)
+    if found is None:
+        raise UnsupportedError(
+            "The positions of this input are no whole numbers, and operations move whole numbers alone: give position_ids of "
+            "torch.long.",
+            "该输入的位置不是整数，而手术只能移动整数位置：请给 torch.long 类型的 position_ids。",
+        )
+    name, given = found
     ids = given[name]
 
     def again(new: Tensor) -> tuple[Tensor, ...]:
@@ -127,7 +136,7 @@ def moved_bias(place: Place, bias: Tensor, queries: Tensor, keys: Tensor) -> Ten
     """The bias (row, head, query, key) of tokens at other positions: queries (row, query), keys (row, key)."""
     distance = keys[:, None, :] - queries[:, :, None]  # (row, query, key)
     most = int(distance.abs().max()) + 1
-    compute = place.module.compute_bias
+    compute: Any = place.module.compute_bias
     ahead, behind = compute(1, most)[0, :, 0], compute(most, 1)[0, :, :, 0]  # (head, distance)
     table = torch.cat((behind.flip(-1)[:, :-1], ahead), dim=-1)  # (head, -most + 1 ... most - 1)
     return table[:, distance + most - 1].transpose(0, 1).to(bias.dtype)

@@ -59,6 +59,7 @@ class Probe:
     ) -> None:
         """Notes a call; `stock` is what the model computes. Raises UnsupportedError if that is not attention as we know it."""
         _refuse_softcap(type(module).__name__, kwargs)
+        scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
         call = self.call(module, query, key, scaling, bias is not None)
         self.calls.append(call)
         allowed, _, extra = (None, None, bias) if mask is None else split_mask(mask, bias)

@@ -22,6 +22,7 @@ import models
 import surgery as sg
 from surgery import theatre
 from surgery.capture import Keep
+from surgery.probe import Probe
 from tests.surgery import bench
 
 ROOT = Path(__file__).parents[2]
@@ -659,6 +660,33 @@ def test_a_mask_of_ones_own_is_kept(subject):
 
 
 # --- a device -----------------------------------------------------------------------------------------------
+
+
+def with_positions(model, kind: torch.dtype):
+    ids = torch.tensor([[2, 5, 7, 6, 3]])
+    with torch.no_grad(), sg.operate(model, sg.ReversePositions()):
+        return model(ids, position_ids=torch.arange(5, dtype=kind)[None])[0]
+
+
+def test_position_ids_may_be_short_integers(subject):
+    model = subject[0]
+    assert torch.equal(with_positions(model, torch.int32), with_positions(model, torch.int64))
+
+
+def test_position_ids_that_are_not_whole_numbers_are_refused():
+    config = models.EncoderConfig(vocab_size=20, positions="rotary")
+    model = models.EncoderForMaskedLM(config).eval()
+    with pytest.raises(sg.UnsupportedError, match="whole numbers"):
+        with_positions(model, torch.float32)
+
+
+def test_a_model_that_leaves_the_scale_to_its_attention_is_examined():
+    module = torch.nn.Linear(8, 8)
+    query, key, value = torch.randn(3, 1, 2, 5, 8, generator=torch.Generator().manual_seed(0))
+    stock = torch.nn.functional.scaled_dot_product_attention(query, key, value).transpose(1, 2)
+    probe = Probe()
+    probe.attention(module, query, key, value, None, None, None, {"is_causal": False}, stock)
+    assert probe.calls[0].scale == pytest.approx(8**-0.5)
 
 
 @pytest.mark.cuda
