@@ -73,6 +73,11 @@ class TransformerConfig(PreTrainedConfig):
         """Width of one head."""
         return self.d_model // self.num_heads
 
+    @property
+    def kv_heads(self) -> int:
+        """Heads of keys and values, however many `num_kv_heads` names."""
+        return self.num_heads if self.num_kv_heads is None else self.num_kv_heads
+
     def _check_names(self, others: dict[str, Any]) -> None:
         """Transformers keeps whatever it does not know: a misspelt field would silently do nothing."""
         ours = [kind for kind in type(self).__mro__ if issubclass(kind, TransformerConfig)]
@@ -114,7 +119,7 @@ class TransformerConfig(PreTrainedConfig):
     def _check_heads(self) -> None:
         if self.d_model % self.num_heads:
             raise ModelError(*self._uneven_heads())
-        if self.num_kv_heads < 1 or self.num_heads % self.num_kv_heads:
+        if self.kv_heads < 1 or self.num_heads % self.kv_heads:
             groups = ", ".join(str(n) for n in range(1, self.num_heads + 1) if self.num_heads % n == 0)
             raise ModelError(
                 f"num_kv_heads={self.num_kv_heads} cannot serve num_heads={self.num_heads} in equal groups: "

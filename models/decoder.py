@@ -6,7 +6,7 @@ al. 2017, section 3.2.3). Shapes are those of layers.py; `source` counts the sou
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,8 @@ from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 from .configuration import ModelError, TransformerConfig
 from .encoder import EncoderConfig, EncoderModel
 from .layers import FeedForward, MultiHeadAttention, Stack
+
+Side = TypeVar("Side", bound=TransformerConfig)
 
 
 class DecoderConfig(TransformerConfig):
@@ -48,9 +50,17 @@ class EncoderDecoderConfig(TransformerConfig):
     bos_token_id: int | None = 2  # what the decoder reads before its first word
     eos_token_id: int | None = 3  # what it writes after its last
 
-    def side(self, config_class: type[TransformerConfig], **more) -> TransformerConfig:
+    def side(self, config_class: type[Side], **more: Any) -> Side:
         """The configuration of one of the two halves."""
-        shared = ("vocab_size", "d_model", "num_heads", "num_kv_heads", "num_layers", "d_ff", "max_positions")
+        shared: tuple[str, ...] = (
+            "vocab_size",
+            "d_model",
+            "num_heads",
+            "num_kv_heads",
+            "num_layers",
+            "d_ff",
+            "max_positions",
+        )
         shared += ("positions", "norm", "dropout", "pad_token_id", "initializer_range")
         return config_class(  # type: ignore[call-arg]
             **{name: getattr(self, name) for name in shared},
@@ -70,7 +80,7 @@ class DecoderLayer(nn.Module):
         self.pre_norm = config.norm == "pre"
         self.attention = MultiHeadAttention(config, layer_idx)
         self.attention_norm = nn.LayerNorm(config.d_model)
-        self.cross_attention = None
+        self.cross_attention: Any = None
         if config.cross_attention:
             self.cross_attention = MultiHeadAttention(config, layer_idx, causal=False)
             self.cross_attention_norm = nn.LayerNorm(config.d_model)
@@ -174,7 +184,9 @@ class DecoderForCausalLM(DecoderPreTrainedModel):
     def __init__(self, config: DecoderConfig):
         super().__init__(config)
         self.decoder = DecoderModel(config)
-        self.head = nn.Linear(config.d_model, config.vocab_size)  # its rows are the word embeddings
+        self.head: nn.Module = nn.Linear(
+            config.d_model, config.vocab_size
+        )  # its rows are the word embeddings
         self.post_init()
 
     def get_output_embeddings(self) -> nn.Module:
@@ -235,7 +247,7 @@ class EncoderDecoderForTranslation(EncoderDecoderPreTrainedModel):
         super().__init__(config)
         self.encoder = EncoderModel(config.side(EncoderConfig))
         self.decoder = DecoderModel(config.side(DecoderConfig, cross_attention=True))
-        self.head = nn.Linear(config.d_model, config.vocab_size)
+        self.head: nn.Module = nn.Linear(config.d_model, config.vocab_size)
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:
@@ -264,9 +276,9 @@ class EncoderDecoderForTranslation(EncoderDecoderPreTrainedModel):
         read = None
         if encoder_outputs is None:
             read = self.encoder(input_ids, attention_mask=attention_mask, return_dict=True, **kwargs)
-        source = encoder_outputs if read is None else read.last_hidden_state
+        source: Any = encoder_outputs if read is None else read.last_hidden_state
         if decoder_input_ids is None:
-            start = self.config.bos_token_id
+            start: Any = self.config.bos_token_id
             decoder_input_ids = torch.full((len(source), 1), start, device=source.device)
         written = self.decoder(
             decoder_input_ids,
@@ -328,7 +340,7 @@ def translate(
     most: int = 32,
 ) -> Tensor:
     """The most probable translation word by word, (batch, token), from the start token on."""
-    config = model.config
+    config: Any = model.config
     written = torch.full((len(input_ids), 1), config.bos_token_id, device=input_ids.device)
     done = torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
     given = {"input_ids": input_ids}

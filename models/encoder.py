@@ -148,7 +148,9 @@ class EncoderForMaskedLM(EncoderPreTrainedModel):
         self.encoder = EncoderModel(config)
         self.transform = nn.Linear(config.d_model, config.d_model)
         self.transform_norm = nn.LayerNorm(config.d_model)
-        self.decoder = nn.Linear(config.d_model, config.vocab_size)  # its rows are the word embeddings
+        self.decoder: nn.Module = nn.Linear(
+            config.d_model, config.vocab_size
+        )  # its rows are the word embeddings
         self.post_init()
 
     def get_output_embeddings(self) -> nn.Module:
@@ -190,7 +192,8 @@ class EncoderForSequenceClassification(EncoderPreTrainedModel):
         super().__init__(config)
         self.encoder = EncoderModel(config)
         self.transform = nn.Linear(config.d_model, config.d_model)
-        self.classifier = nn.Linear(config.d_model, config.num_labels)
+        labels: Any = config.num_labels
+        self.classifier = nn.Linear(config.d_model, labels)
         self.post_init()
 
     @can_return_tuple

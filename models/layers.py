@@ -110,13 +110,13 @@ class MultiHeadAttention(nn.Module):
         self.config = config
         self.layer_idx = layer_idx
         self.num_heads = config.num_heads
-        self.num_kv_heads = config.num_kv_heads
-        self.num_key_value_groups = config.num_heads // config.num_kv_heads  # what a fused kernel looks for
+        self.num_kv_heads = config.kv_heads
+        self.num_key_value_groups = config.num_heads // config.kv_heads  # what a fused kernel looks for
         self.head_dim = config.d_head
         self.scaling = self.head_dim**-0.5  # keeps the spread of q·k from growing with the head's width
         # The fused kernel is told this way when no mask is passed.
         self.is_causal = config.causal if causal is None else causal
-        width = config.num_kv_heads * config.d_head
+        width = config.kv_heads * config.d_head
         self.query = nn.Linear(config.d_model, config.d_model)
         self.key = nn.Linear(config.d_model, width)
         self.value = nn.Linear(config.d_model, width)
@@ -178,6 +178,8 @@ class FeedForward(nn.Module):
 class Stack:
     """What an encoder and a decoder do alike: words and positions in, layers, a last normalisation."""
 
+    config: Any  # the model's, which names its kind
+
     def _build(self, config: TransformerConfig, layers: list[nn.Module]) -> None:
         post = config.norm == "post"
         self.embedding_norm = nn.LayerNorm(config.d_model) if post else nn.Identity()
@@ -187,11 +189,11 @@ class Stack:
         self.final_norm = nn.Identity() if post else nn.LayerNorm(config.d_model)
 
     def _embeddings(self, config: TransformerConfig) -> None:
-        self.word_embeddings = nn.Embedding(
+        self.word_embeddings: nn.Module = nn.Embedding(
             config.vocab_size, config.d_model, padding_idx=config.pad_token_id
         )
-        self.position_embeddings = None
-        self.rotary = None
+        self.position_embeddings: nn.Module | None = None
+        self.rotary: nn.Module | None = None
         if config.positions == "learned":
             self.position_embeddings = nn.Embedding(config.max_positions, config.d_model)
         elif config.positions == "sinusoidal":
@@ -214,7 +216,7 @@ class Stack:
                 "Give exactly one of input_ids and inputs_embeds.",
                 "input_ids 与 inputs_embeds 必须且只能给出一个。",
             )
-        given = input_ids if inputs_embeds is None else inputs_embeds
+        given: Any = input_ids if inputs_embeds is None else inputs_embeds
         position_ids = self._positions(given, position_ids)
         words = self.word_embeddings(input_ids) if inputs_embeds is None else inputs_embeds
         rotation = None if self.rotary is None else self.rotary(position_ids)

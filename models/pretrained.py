@@ -51,8 +51,9 @@ def load_folder(name: str, folder: Path, device: torch.device, dtype: torch.dtyp
     tokenizer = read_tokenizer(name, folder)
     model, kind, caveats = read_model(name, folder, config, dtype)
     fit_tokenizer(tokenizer, model)
+    labels: Any = config.id2label
     return LoadedModel(
-        model=model.to(device).eval(),
+        model=model.to(device).eval(),  # type: ignore[arg-type]  # the library's decorator loses its self
         tokenizer=tokenizer,
         device=device,
         dtype=dtype,
@@ -60,7 +61,7 @@ def load_folder(name: str, folder: Path, device: torch.device, dtype: torch.dtyp
         kind=kind,
         max_tokens=int(min(position_limit(model), tokenizer.model_max_length, NO_LIMIT)),
         caveats=(*caveats, *vocabulary_caveats(tokenizer, model)),
-        labels=dict(config.id2label) if kind == "classifier" else None,
+        labels=dict(labels) if kind == "classifier" else None,
         source=str(folder),
     )
 
@@ -128,7 +129,7 @@ def read_model(
     """The model, its kind, and what to say about it. A head without weights is not used."""
     kind, model_class = decide(config)
     model, missing = read_weights(name, folder, model_class, dtype)
-    caveats = ()
+    caveats: tuple[Words, ...] = ()
     if kind == "encoder":
         caveats = (no_head(config),)
     elif any(belongs_to_head(key, model) for key in missing):
@@ -172,6 +173,7 @@ def read_weights(
     """The model, and the weights that the checkpoint does not have (those tied to others are not missed)."""
     # A pooler is often untrained, and nothing here reads it.
     pooler = "add_pooling_layer" in inspect.signature(model_class.__init__).parameters
+    bare: dict[str, Any] = {"add_pooling_layer": False} if pooler else {}
     with reading(name, "weights", "权重"), undisturbed():
         loaded: Any = model_class.from_pretrained(
             folder,
@@ -180,7 +182,7 @@ def read_weights(
             use_safetensors=True,
             local_files_only=True,
             output_loading_info=True,
-            **({"add_pooling_layer": False} if pooler else {}),
+            **bare,
         )
     model, report = loaded
     broken = next((key for key, tensor in model.named_parameters() if not tensor.isfinite().all()), None)
@@ -260,7 +262,8 @@ def position_limit(model: PreTrainedModel) -> int:
 
 
 def vocabulary_caveats(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> tuple[Words, ...]:
-    rows = model.get_input_embeddings().weight.shape[0]
+    table: Any = model.get_input_embeddings()
+    rows = table.weight.shape[0]
     highest = max(tokenizer.get_vocab().values())
     if highest < rows:
         return ()

@@ -34,7 +34,7 @@ def load_encoder(name: str, device: torch.device, dtype: torch.dtype) -> LoadedM
         torch.manual_seed(SEED)
         model = EncoderForMaskedLM(config)
     return LoadedModel(
-        model=model.to(device, dtype).eval(),
+        model=model.to(device, dtype).eval(),  # type: ignore[arg-type]  # the library's decorator loses its self
         tokenizer=whole_word_tokenizer(ENGLISH, config.max_positions),
         device=device,
         dtype=dtype,

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,8 +108,17 @@ def report(comparison: Any, lang: str) -> str:
     """The numbers of a comparison as text: verdict, notices, receipt, answers, the heads that changed most."""
     lines = [comparison.verdict(lang), *(f"! {notice}" for notice in comparison.notices(lang))]
     if comparison.receipt:
-        titles = ("operation", "at", "cells", "|Δscores|", "weight moved", "Δoutput", "Δresult", "note")
-        rows = [
+        titles: Sequence[str] = (
+            "operation",
+            "at",
+            "cells",
+            "|Δscores|",
+            "weight moved",
+            "Δoutput",
+            "Δresult",
+            "note",
+        )
+        rows: list[Sequence] = [
             (
                 entry["operation"],
                 entry["at"],
@@ -123,9 +133,9 @@ def report(comparison: Any, lang: str) -> str:
     for site, (before, after) in zip(comparison.output["sites"], both, strict=True):
         where = "" if site["position"] is None else f" @{site['position']}"
         lines += ["", f"{site['kind']}{where}  KL {_number(site['kl'])} nats"]
-        titles = [(Words("baseline", "基线").say(lang), "", Words("operated", "手术后").say(lang), "")]
+        titles = (Words("baseline", "基线").say(lang), "", Words("operated", "手术后").say(lang), "")
         pairs = [(a, f"{p:.4f}", b, f"{q:.4f}") for (a, p), (b, q) in zip(before[:5], after[:5], strict=True)]
-        lines += _columns(titles + pairs)
+        lines += _columns([titles, *pairs])
     if comparison.similarity:
         before, after = (comparison.similarity[k] for k in ("baseline", "operated"))
         what = Words("similarity of the two texts", "两个文本的相似度").say(lang)

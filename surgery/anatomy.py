@@ -10,6 +10,7 @@ L4-5 the cross-attention. `admit(model).kinds` has the ranges, and `op.at(layers
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import nn
@@ -136,7 +137,7 @@ def known(model: nn.Module) -> bool:
     return getattr(getattr(model, "config", None), "model_type", None) in FAMILIES
 
 
-def family_of(model: nn.Module) -> Family:
+def family_of(model: Any) -> Family:
     """The model's row of the table. Raises UnsupportedError with the list of families."""
     if known(model):
         return FAMILIES[model.config.model_type]
@@ -301,7 +302,7 @@ def refusal(anatomy: Anatomy, operation: Operation) -> Words | None:
     return None
 
 
-def _position_refusal(anatomy: Anatomy, operation: Operation) -> Words | None:
+def _position_refusal(anatomy: Anatomy, operation: Any) -> Words | None:
     name = anatomy.name
     first = torch.arange(8)[None]
     new = operation.positions(first, torch.ones_like(first, dtype=torch.bool))

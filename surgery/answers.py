@@ -37,7 +37,7 @@ def best(patient: Any, logits: Tensor) -> list[tuple[str, float]]:
     """The TOP most probable (label, probability) of (class,), most probable first."""
     found = logits.double().softmax(-1).topk(min(TOP, logits.numel()))
     if patient.kind == "classifier":
-        names = [patient.labels[i] for i in found.indices.tolist()]
+        names: Sequence[str] = [patient.labels[i] for i in found.indices.tolist()]
     else:
         names = labels(patient.tokenizer, found.indices.tolist())
     return list(zip(names, found.values.tolist(), strict=True))

@@ -74,7 +74,8 @@ def attend(
     if kind in (torch.float16, torch.bfloat16) and (edited is not None or witness or cut.materialises):
         # Edited scores may leave half precision.
         query, key, value = query.float(), key.float(), value.float()
-    factor, cooled = scale / before, 1.0  # on q·kᵀ and on the bias: numbers, or tensors (row, head, 1, 1)
+    factor: float | torch.Tensor = scale / before  # on q·kᵀ: a number, or a tensor (row, head, 1, 1)
+    cooled: float | torch.Tensor = 1.0  # on the bias, likewise
     if edited is not None:
         factor = _per_head(edited[0] / edited[1] / before, query)
         cooled = _per_head((edited[0] / scale if scaled_bias else 1.0) / edited[1], query)
@@ -97,10 +98,10 @@ def attend(
         output = F.dropout(weights, dropout) @ value  # (row, head, query, d_v)
     output = cut.edit("output", output)
 
-    if witness is not None and weights is None:
-        witness.see_output(output)
-    elif witness is not None:
+    if witness is not None and weights is not None:
         witness.see(seen, weights, output, allowed)
+    elif witness is not None and hasattr(witness, "see_output"):
+        witness.see_output(output)
     return output.transpose(1, 2).to(kind).contiguous(), weights
 
 

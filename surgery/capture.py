@@ -156,12 +156,14 @@ def _together(sites: list[Site]) -> Site:
     """Layers as rows of one."""
     if len(sites) == 1:
         return sites[0]
-    masks = [site.allowed for site in sites]
-    if any(mask is not None for mask in masks):
-        masks = [
-            torch.ones_like(site.weights, dtype=torch.bool) if mask is None else mask
-            for site, mask in zip(sites, masks, strict=True)
-        ]
+    allowed = None
+    if any(site.allowed is not None for site in sites):
+        allowed = torch.cat(
+            [
+                torch.ones_like(site.weights, dtype=torch.bool) if site.allowed is None else site.allowed
+                for site in sites
+            ]
+        )
     columns = ((s.scores, s.weights, s.output, s.no_key) for s in sites)
-    allowed = None if masks[0] is None else torch.cat(masks)
-    return Site(*(torch.cat(column) for column in zip(*columns, strict=True)), allowed=allowed)
+    scores, weights, output, no_key = (torch.cat(column) for column in zip(*columns, strict=True))
+    return Site(scores, weights, output, no_key, allowed)

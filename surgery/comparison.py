@@ -185,14 +185,14 @@ class Comparison:
 
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as draft:
-            draft = Path(draft)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as name:
+            draft = Path(name)
             text = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
             (draft / "comparison.json").write_text(text, encoding="utf-8")
             (draft / "plan.json").write_text(self.plan.to_json(indent=1), encoding="utf-8")
             self.heads.to_csv(draft / "heads.csv", index=False)
             self.layers.to_csv(draft / "layers.csv", index=False)
-            if self.baseline.weights is not None:
+            if self.baseline.weights is not None and self.operated.weights is not None:
                 np.savez_compressed(
                     draft / "weights.npz",
                     baseline=self.baseline.weights.numpy(),
@@ -200,8 +200,8 @@ class Comparison:
                     layers=np.array(self.baseline.layers),
                     tokens=np.array(self.tokens),
                 )
-            for name, figure in figures.everything(self, lang).items():
-                figures.write(figure, draft / f"{name}.png")
+            for stem, figure in figures.everything(self, lang).items():
+                figures.write(figure, draft / f"{stem}.png")
             return [path.replace(folder / path.name) for path in sorted(draft.iterdir())]
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -63,12 +64,12 @@ class Touch:
         """What it touches of `tensor` (row, head, *rest)."""
         return tensor if self.rows is None and self.heads is None else tensor[self._where(tensor)]
 
-    def edit(self, tensor: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-        """`tensor` (row, head, *rest) with the touched block replaced by `change(block)`; may reuse its memory."""
+    def edit(self, tensor: torch.Tensor, change: Callable[..., torch.Tensor], *more: Any) -> torch.Tensor:
+        """`tensor` (row, head, *rest) with the touched block replaced by `change(block, *more)`; may reuse its memory."""
         if self.rows is None and self.heads is None:
-            return change(tensor)
+            return change(tensor, *more)
         where = self._where(tensor)
-        block = change(tensor[where])
+        block = change(tensor[where], *more)
         # Autograd may still need the old values; without it one buffer is enough.
         whole = tensor.clone() if torch.is_grad_enabled() else tensor
         whole[where] = block.to(whole.dtype)
@@ -124,7 +125,7 @@ class Cut:
             heads = slice(None) if touch.heads is None else touch.heads
             changed = [new[:, heads] for new in touch.operation.projections(*own)]
             vectors = tuple(
-                touch.edit(x.clone(), lambda _, new=new: new) for x, new in zip(vectors, changed, strict=True)
+                touch.edit(x.clone(), _instead, new) for x, new in zip(vectors, changed, strict=True)
             )
         return vectors
 
@@ -142,16 +143,13 @@ class Cut:
         """
         if not any(touch.operation.sees_vectors for touch in self.touches.get("scores", ())):
             return scores
-        heat = np.ones(scores.shape[:2]) if temperature is None else temperature
-        heat = torch.as_tensor(heat, dtype=scores.dtype, device=scores.device)[:, :, None, None]
+        given = np.ones(scores.shape[:2]) if temperature is None else temperature
+        heat = torch.as_tensor(given, dtype=scores.dtype, device=scores.device)[:, :, None, None]
         for touch in self.touches.get("scores", ()):
             if touch.operation.sees_vectors:
                 draw = touch.draw(*scores.shape[:2])
                 q, k, t = (touch.block(x) for x in (query / before, key, heat))
-                made = touch.operation.scores
-                scores = touch.edit(
-                    scores, lambda block, draw=draw, q=q, k=k, t=t, made=made: made(block, draw, q, k) / t
-                )
+                scores = touch.edit(scores, _cooled, touch.operation, draw, q, k, t)
         return scores
 
     def mask(self, allowed: torch.Tensor | None, grid: Grid, rows: int, heads: int) -> torch.Tensor:
@@ -168,9 +166,7 @@ class Cut:
                 allowed, own = allowed.expand(whole).clone(), True
             draw = touch.draw(rows, heads)
             at = Grid(grid.queries, grid.keys, _rows(grid.padding, touch.rows))
-            allowed = touch.edit(
-                allowed, lambda block, op=touch.operation, at=at, draw=draw: op.mask(block, at, draw)
-            )
+            allowed = touch.edit(allowed, touch.operation.mask, at, draw)
         return allowed
 
     def edit(self, stage: str, tensor: torch.Tensor) -> torch.Tensor:
@@ -180,8 +176,19 @@ class Cut:
                 continue
             draw = touch.draw(*tensor.shape[:2])
             change = getattr(touch.operation, stage)
-            tensor = touch.edit(tensor, lambda block, change=change, draw=draw: change(block, draw))
+            tensor = touch.edit(tensor, change, draw)
         return tensor
+
+
+def _instead(block: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
+    return new
+
+
+def _cooled(
+    block: torch.Tensor, made: Operation, draw: Draw, q: torch.Tensor, k: torch.Tensor, t: torch.Tensor
+) -> torch.Tensor:
+    """The scores that an operation makes anew, at the temperature t."""
+    return made.scores(block, draw, q, k) / t
 
 
 def _rows(tensor: torch.Tensor | None, rows: torch.Tensor | None) -> torch.Tensor | None:

@@ -34,9 +34,10 @@ def everything(comparison: Comparison, lang: str = "en") -> dict[str, Figure]:
     if not comparison.heads.empty:
         found["heads"] = heads(comparison, lang=lang)
         found["entropy"] = entropy(comparison, lang)
-    if comparison.baseline.weights is not None:
+    top = comparison.top_head
+    if comparison.baseline.weights is not None and top is not None:
         found |= {f"all_heads_{which}": all_heads(comparison, which, lang) for which in WHICH}
-        layer, head = comparison.top_head
+        layer, head = top
         found[f"heatmap_L{layer}_H{head}"] = heatmap(comparison, layer, head, lang)
     return found
 

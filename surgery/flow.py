@@ -8,7 +8,7 @@ differ in the last bit at some text lengths. `capture="stats"` always takes that
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, overload
 
 import torch
 from torch import Tensor
@@ -27,6 +27,38 @@ MOST_BYTES = 2**30  # that scores and weights of all heads of both runs may take
 
 class CaptureError(SurgeryError):
     """A `capture` that is not one of the choices."""
+
+
+@overload
+def compare(
+    patient: Any,
+    text: Text,
+    plan: Plan | Operation | Step | None = None,
+    capture: str | Iterable[int] | None = "all",
+    *,
+    other: Text | None = None,
+    pad_to: int | None = None,
+    literal: bool = False,
+    max_tokens: int | None = None,
+    together: bool = False,
+    most_bytes: int = MOST_BYTES,
+) -> Comparison: ...
+
+
+@overload
+def compare(
+    patient: Any,
+    text: list[Text],
+    plan: Plan | Operation | Step | None = None,
+    capture: str | Iterable[int] | None = "all",
+    *,
+    other: Text | None = None,
+    pad_to: int | None = None,
+    literal: bool = False,
+    max_tokens: int | None = None,
+    together: bool = False,
+    most_bytes: int = MOST_BYTES,
+) -> list[Comparison]: ...
 
 
 def compare(
@@ -275,7 +307,7 @@ class _Surgery:
             defined = [value for value in seen if value == value]
             return sum(defined) / len(defined) if defined else None
 
-        entry = {
+        entry: dict[str, Any] = {
             "operation": step.operation.name,
             "parameters": step.operation.values,
             "at": str(step.selection),

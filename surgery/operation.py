@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import math
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
@@ -126,8 +127,8 @@ def _picture(parameter: Parameter, name: str, value: Any, owner: str) -> tuple[s
 
 
 _CHECKS: dict[str, Callable[..., Any]] = {
-    "float": lambda *a: _number(*a, of=Real),
-    "int": lambda *a: _number(*a, of=Integral),
+    "float": functools.partial(_number, of=Real),
+    "int": functools.partial(_number, of=Integral),
     "positions": _positions,
     "picture": _picture,
 }
@@ -187,6 +188,13 @@ class Operation:
     title: ClassVar[Words]
     summary: ClassVar[Words]
     equation: ClassVar[str]
+    # The method of its stage, one of these or `positions`: each operation says what comes in and what goes out.
+    projections: ClassVar[Callable[..., Any]]
+    scale: ClassVar[Callable[..., Any]]
+    mask: ClassVar[Callable[..., Any]]
+    scores: ClassVar[Callable[..., Any]]
+    weights: ClassVar[Callable[..., Any]]
+    output: ClassVar[Callable[..., Any]]
     # What to tell a reader when the operation landed and yet nothing changed.
     when_idle: ClassVar[Words] = Words(
         "It landed, but the model's result is the same without it.",

@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -267,7 +267,11 @@ def _step_from_word(word: str) -> Step:
 
 def _read(kind: str, text: str) -> Any:
     """A parameter's value from its shell spelling; what cannot be read is left for the parameter to refuse."""
-    convert = {"float": float, "int": int, "positions": lambda t: [int(x) for x in t.split(":")] if t else []}
+    convert: dict[str, Callable[[str], Any]] = {
+        "float": float,
+        "int": int,
+        "positions": lambda t: [int(x) for x in t.split(":")] if t else [],
+    }
     try:
         return convert.get(kind, lambda t: t.split(":"))(text.strip())
     except ValueError:

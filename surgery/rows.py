@@ -81,8 +81,9 @@ def arrange(deeds: Sequence[Deeds], whole: bool = False) -> list[Row]:
     order = sorted(range(len(deeds)), key=lambda n: parents[n][0])
     places = {number: place for place, number in enumerate(order, 1)}
     return [
-        Row(n, parents[n][0], 0 if parents[n][1] is None else places[parents[n][1]])  # a parent joined before
+        Row(n, joins, 0 if parent is None else places[parent])  # a parent joined before
         for n in order
+        for joins, parent in [parents[n]]
     ]
 
 

@@ -55,7 +55,7 @@ def _numbers(value: Any) -> Numbers:
             raise _unreadable(value[:60])
         return tuple(sorted({n for numbers in ranges for n in numbers}))
     values = tuple(value) if isinstance(value, Iterable) else (value,)
-    if any(isinstance(v, bool) or not isinstance(v, Integral) or not 0 <= v < _MOST for v in values):
+    if any(isinstance(v, bool) or not isinstance(v, Integral) or not 0 <= int(v) < _MOST for v in values):
         raise _unreadable(value)
     return tuple(sorted({int(v) for v in values}))
 

@@ -159,7 +159,7 @@ class _Store:
             table = pd.read_parquet(path)
             if "error" in table and table["error"].notna().any():
                 table = table[table["error"].isna()]
-                _whole(path, lambda part, table=table: table.to_parquet(part, index=False))
+                _whole(path, functools.partial(table.to_parquet, index=False))
             table = table[~table["text"].isin(seen)]  # two calls at once may have done the same text
             seen |= (own := set(table["text"]))
             if own:
@@ -168,7 +168,7 @@ class _Store:
     def write(self, chunk: range, table: pd.DataFrame) -> None:
         """Adds a chunk, whole or not at all."""
         path = self.folder / f"texts-{chunk.start:09}-{chunk.stop - 1:09}.parquet"
-        _whole(path, lambda part: table.to_parquet(part, index=False))
+        _whole(path, functools.partial(table.to_parquet, index=False))
 
 
 def _whole(path: Path, write: Callable[[Path], Any]) -> None:

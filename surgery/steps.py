@@ -33,6 +33,6 @@ class EachStep:
 def _drawn(part: Step, step: int) -> Step:
     if not part.operation.stochastic:
         return part
-    state = np.random.SeedSequence([part.operation.seed, step]).generate_state(1)[0]
+    state = np.random.SeedSequence([part.operation.values["seed"], step]).generate_state(1)[0]
     seeded = replace(part.operation, seed=int(state >> 1))  # type: ignore[call-arg]
     return replace(part, operation=seeded)

@@ -94,20 +94,22 @@ def sweep_stream(
 ) -> Iterator[pd.DataFrame]:
     """`sweep` for what does not fit in memory: yields tables of some texts each, as they are done."""
     single = isinstance(texts, str | tuple)
-    texts = [texts] if single else list(texts)
-    plans = [Plan(plan) for plan in ([plans] if isinstance(plans, Plan | Operation | Step) else plans)]
-    answers_ = [None] * len(texts) if truth is None else [truth] if isinstance(truth, str) else list(truth)
+    given: list[Any] = [texts] if single else list(texts)
+    several = [Plan(plan) for plan in ([plans] if isinstance(plans, Plan | Operation | Step) else plans)]
+    answers_: list[Any] = (
+        [None] * len(given) if truth is None else [truth] if isinstance(truth, str) else list(truth)
+    )
     if single and truth is not None and all(isinstance(answer, str) for answer in answers_):
         answers_ = [answers_]  # of one text with several [MASK]s
-    _check(patient, texts, plans, answers_, seeds, n_jobs, on_error)
+    _check(patient, given, several, answers_, seeds, n_jobs, on_error)
     judged = any(answer is not None for answer in answers_)
-    work = _Work(tuple(plans), int(seeds), budget, on_error == "row", judged)
-    asked = list(zip(texts, answers_, strict=True))
+    work = _Work(tuple(several), int(seeds), budget, on_error == "row", judged)
+    asked = list(zip(given, answers_, strict=True))
     done = 0
     for count, table in spread.tables(patient, work, asked, n_jobs, out):
         done += count
         yield table
-        if progress is not None and progress(done, len(texts)) is False:
+        if progress is not None and progress(done, len(given)) is False:
             return
 
 

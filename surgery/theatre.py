@@ -60,7 +60,7 @@ def admit(model: nn.Module, *args: Any, **kwargs: Any) -> Anatomy:
         return _admitted[model]
 
 
-def _admit(model: nn.Module) -> Anatomy:
+def _admit(model: Any) -> Anatomy:
     anatomies.family_of(model)
     original = model.config._attn_implementation or "eager"
     ours = _register(original.removeprefix(_PREFIX))  # a copy of the model may bring our name from elsewhere
@@ -94,7 +94,7 @@ def _adapt(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> Anatomy:
     return anatomy
 
 
-def _entrances(model: nn.Module) -> set[nn.Module]:
+def _entrances(model: Any) -> set[nn.Module]:
     """What people and `generate` call: the model, the model without its head, and an encoder of its own."""
     base = getattr(model, "base_model", model)
     encoder = model.get_encoder() if getattr(model.config, "is_encoder_decoder", False) else model
@@ -195,11 +195,10 @@ class Scope:
         masks: (row, token), 0 on padding; a second one is that of an encoder-decoder's decoder, and its encoder, which begins
         a pass of its own, leaves it as it was.
         """
-        one = len(self.anatomy.kinds) == 1 and tokens is not None
-        self._total = cached + tokens if one else None
-        if one:
+        self._total = cached + tokens if len(self.anatomy.kinds) == 1 and tokens is not None else None
+        if self._total is not None:
             for operation in self._checks:
-                operation.check(cached + tokens)
+                operation.check(self._total)
         if cached:
             self._refuse_cached()
         self.begun = True
@@ -332,7 +331,7 @@ class Scope:
             allowed = mask if mask.dtype == torch.bool else _explicit(arguments, origins)
             padded = cut.lifts_padding and arguments.get("attention_mask") is not None
             unpadded = _explicit({**arguments, "attention_mask": None}, origins) if padded else None
-            return allowed, unpadded & ~allowed if padded else None, bias
+            return allowed, None if unpadded is None else unpadded & ~allowed, bias
         if cut.lifts_padding:
             raise UnsupportedError(
                 "IgnorePaddingMask cannot tell padding from the rest in a mask of your own: pass attention_mask as (row, token).",
@@ -360,7 +359,9 @@ class Scope:
             new = _follow(operations, ids[where], real[where])
             if new is None:  # what changes nothing: add 0, or turn by cos = 1, sin = 0
                 neutral = (0.0,) if len(encoded) == 1 else (1.0, 0.0)
-                changed = [part.new_tensor(x) for part, x in zip(encoded, neutral, strict=True)]
+                changed: Sequence[torch.Tensor] = [
+                    part.new_tensor(x) for part, x in zip(encoded, neutral, strict=True)
+                ]
             else:
                 anatomies.check_positions(self.anatomy, place, new[real[where]])
                 changed = again(new)
@@ -394,7 +395,7 @@ class Scope:
         return next((place for place in self.anatomy.places if place.module is module), None)
 
 
-def _follow(operations: list[Operation], ids: torch.Tensor, real: torch.Tensor) -> torch.Tensor | None:
+def _follow(operations: list[Any], ids: torch.Tensor, real: torch.Tensor) -> torch.Tensor | None:
     """The position ids (row, token) after these operations; None where there are none any more."""
     new: torch.Tensor | None = ids
     for operation in operations:
@@ -412,7 +413,7 @@ def _explicit(arguments: dict[str, Any], origins: list[int] | None) -> torch.Ten
 def _generator(operation: Operation, layer: int, repeat: int) -> torch.Generator | None:
     if not operation.stochastic:
         return None
-    state = np.random.SeedSequence([operation.seed, layer, repeat]).generate_state(1, np.uint64)[0]
+    state = np.random.SeedSequence([operation.values["seed"], layer, repeat]).generate_state(1, np.uint64)[0]
     return torch.Generator().manual_seed(int(state >> np.uint64(1)))
 
 
@@ -421,7 +422,7 @@ def repeats(plan: Plan) -> list[int]:
     seen: dict[int | None, int] = {}
     found = []
     for operation in (step.operation for step in plan):
-        seed = operation.seed if operation.stochastic and operation.stage != "positions" else None
+        seed = operation.values["seed"] if operation.stochastic and operation.stage != "positions" else None
         found.append(0 if seed is None else seen.get(seed, 0))
         seen[seed] = seen.get(seed, 0) + 1
     return found
@@ -634,18 +635,19 @@ def _mask(*args: Any, stock: Callable[..., Any], **kwargs: Any) -> Any:
     return mask
 
 
-def _before_forward(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> None:
+def _before_forward(model: Any, args: tuple, kwargs: dict[str, Any]) -> None:
+    kind: Any = type(model)
     name = model.config._attn_implementation
     if name.startswith(_PREFIX) and name not in ALL_ATTENTION_FUNCTIONS:  # unpickled in another process
         _register(name.removeprefix(_PREFIX))
     if not _open.get():
         return
-    given = {**dict(zip(_parameters(type(model)), args, strict=False)), **kwargs}
+    given = {**dict(zip(_parameters(kind), args, strict=False)), **kwargs}
     ids = given.get("input_ids") if given.get("input_ids") is not None else given.get("inputs_embeds")
     rows, tokens = (None, None) if ids is None else ids.shape[:2]
     # A mask over samples of sound says nothing of the tokens that are made of them.
     masks = [given.get("attention_mask") if tokens else None]
-    if "decoder_attention_mask" in _parameters(type(model)):
+    if "decoder_attention_mask" in _parameters(kind):
         masks.append(given.get("decoder_attention_mask"))
     masks = [m if isinstance(m, torch.Tensor) and m.dim() == 2 else None for m in masks]
     cache = given.get("past_key_values") or given.get("cache")
@@ -717,8 +719,7 @@ def _before_block(
 
 def _after_positions(module: nn.Module, args: tuple, kwargs: dict[str, Any], encoded: Any) -> Any:
     for scope in reversed(_open.get()):
-        place = scope.place(module) if isinstance(scope, Scope) else None
-        if place is not None:
+        if isinstance(scope, Scope) and (place := scope.place(module)) is not None:
             if not scope.moves_positions:
                 return encoded
             return read_again(place, args, kwargs, encoded, functools.partial(scope.move, place))

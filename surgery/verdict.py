@@ -45,12 +45,13 @@ def _changed(comparison: Comparison) -> bool:
 
 def _attention(comparison: Comparison) -> Words:
     heads = comparison.heads
-    if heads.empty or heads["moved"].isna().all():
+    top = comparison.top_head
+    if top is None or heads["moved"].isna().all():
         return Words("", "")
     moved = heads["moved"].mean()
     if heads["moved"].max() == 0:
         return Words("no attention weight moved; ", "注意力权重没有移动；")
-    layer, head = comparison.top_head
+    layer, head = top
     share = comparison.head(layer, head)["moved"]
     return Words(
         f"{percent(moved)} of the attention moved on average; layer {layer} head {head} diverged most "

@@ -172,8 +172,8 @@ def main(argv: list[str] | None = None) -> int:
     except SurgeryError as error:
         print(f"{label}: {error.say(args.lang)}", file=sys.stderr)
     except UnicodeDecodeError:
-        wrong = Words("The plan is not UTF-8 text.", "计划不是 UTF-8 文本。")
-        print(f"{label}: {wrong.say(args.lang)}", file=sys.stderr)
+        wrong = Words("The plan is not UTF-8 text.", "计划不是 UTF-8 文本。").say(args.lang)
+        print(f"{label}: {wrong}", file=sys.stderr)
     except BrokenPipeError:  # whoever read our output has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -121,7 +121,7 @@ def told(report: Report, lang: str = "en", predicted: str | None = None, number:
     before, after = Words("baseline", "基线").say(lang), Words("operated", "手术后").say(lang)
     lines = [report.evidence.plan.describe(lang), ""]
     lines += [f"  {label}: {before} {a}, {after} {b}" for label, a, b in one.table(report.evidence, lang)]
-    if not report.passed:
+    if not report.passed or report.further is None:
         return "\n".join([*lines, "", Words("Not yet. ", "还没有。").say(lang) + report.words.say(lang)])
     lines += ["", Words("Passed.", "通过。").say(lang), *fared(report, lang, predicted, number)]
     lines += [
@@ -136,6 +136,8 @@ def told(report: Report, lang: str = "en", predicted: str | None = None, number:
 def fared(report: Report, lang: str, predicted: str | None, number: float | None) -> list[str]:
     """How a prediction compares with what was measured."""
     ask, outcome = report.exercise.prediction, report.outcome
+    if outcome is None:
+        return []
     measured = ask.choice(outcome.key).words.say(lang)
     lines = [Words(f"Measured: {measured}", f"测量结果：{measured}").say(lang)]
     if predicted is not None:

@@ -61,7 +61,8 @@ def trained(
 def judged(run: Training, plan: Any = None, pad_to: int = 0) -> dict[str, float]:
     """The task's measures in per cent, under a plan, padded to so many tokens."""
     with torch.no_grad(), sg.operate(run.model, plan or sg.Plan()):
-        found = run.task.judge(*run.task.right(run.model, pad_to))
+        asked: Any = run.task
+        found = asked.judge(*asked.right(run.model, pad_to))
     return {name: 100 * value for name, value in found.items()}
 
 
@@ -108,7 +109,7 @@ def _heads(run: Training) -> dict[str, float]:
 
 def patient_of(run: Training) -> LoadedModel:
     """A trained run as what `models.load` gives."""
-    tokenizer = run.task.tokenizer()
+    tokenizer: Any = run.task.tokenizer()
     size = run.model.config.max_positions
     return LoadedModel(
         run.model.eval(), tokenizer, torch.device("cpu"), torch.float32, run.task.name, "masked_lm", size
@@ -137,12 +138,14 @@ def scale() -> Iterator[Entry]:
 
 def first() -> Iterator[Entry]:
     """Which of two words came first, trained on 3-16 words: longer texts, and texts that stand 20 places later."""
-    kinds = {kind: {"positions": kind} for kind in ("none", "learned", "sinusoidal", "rotary")}
+    kinds: dict[str, dict[str, Any]] = {
+        kind: {"positions": kind} for kind in ("none", "learned", "sinusoidal", "rotary")
+    }
     kinds["causal"] = {"positions": "none", "causal": True}
     for kind, choices in kinds.items():
         runs = [trained("first", s, First.recipe.steps, **choices) for s in SEEDS]
         with torch.no_grad():
-            found = [run.task.evaluate(run.model, (16, 32, 64)) for run in runs]
+            found = [First().evaluate(run.model, (16, 32, 64)) for run in runs]
             slid = [_slid(run) for run in runs]
         yield Entry(f"first_{kind}_16", [100 * f["accuracy"] for f in found])
         yield Entry(f"first_{kind}_32", [100 * f["at 32"] for f in found])
@@ -152,7 +155,7 @@ def first() -> Iterator[Entry]:
 
 def _slid(run: Training, words: int = 12, by: int = 20) -> float:
     """The accuracy on texts of 12 words that stand 20 places later."""
-    batch = run.task.batch(500, torch.Generator().manual_seed(99), (words, words))
+    batch = First().batch(500, torch.Generator().manual_seed(99), (words, words))
     places = torch.arange(by, by + batch.inputs["input_ids"].shape[1])[None]
     said = run.model(**batch.inputs, position_ids=places).logits.argmax(-1)
     asked = batch.targets >= 0

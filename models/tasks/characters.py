@@ -80,7 +80,7 @@ _LINE = re.compile(
 def obeys(text: str) -> bool:
     """Whether a line is one of the language: its form, and the verb after the first noun's number."""
     match = _LINE.fullmatch(text)
-    return bool(match) and (match[1] in MANY) == any(match[2] == many for _, many in VERBS)
+    return match is not None and (match[1] in MANY) == any(match[2] == many for _, many in VERBS)
 
 
 @functools.cache

@@ -13,6 +13,7 @@ such a pair it gets at most one right.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
@@ -35,13 +36,14 @@ def ask(kind: str, body: Marked, question: Sequence[str], answer: str) -> Questi
     return Question(kind, (CLS, *strip(body), *tail), answer, tags)
 
 
-class Grammar:
+class Grammar(ABC):
     """What the two languages share; a language adds its words and its word order."""
 
     words: tuple[str, ...]
     classes: dict[str, tuple[str, ...]]
     good: str
     bad: str
+    overall: tuple[str, str]
 
     def __init__(self) -> None:
         self.nouns = [word for kind in ("man", "woman", "animal") for word in self.classes[kind]]
@@ -53,6 +55,14 @@ class Grammar:
     def make(self, kind: str, r: Random) -> tuple[tuple[str, str], Pair]:
         """A content pair, which decides between training and evaluation, and a question with its mirror."""
         return getattr(self, kind)(r)
+
+    @abstractmethod
+    def clause(self, r: Random, thing: str, word: str, negated: bool, plain: bool = False) -> Marked:
+        """What is said of one thing. plain: in the same words wherever the negation is."""
+
+    @abstractmethod
+    def join(self, form: str, concedes: Marked, decides: Marked) -> Marked:
+        """Two clauses, of which the second decides where the form has one decide."""
 
     # --- review: one body for both languages --------------------------------------------------------------
 
@@ -119,8 +129,8 @@ class English(Grammar):
 
     def _phrase(self, r: Random, noun: tuple[str, str] | str, beside: str | None = None) -> Marked:
         """the (ADJ) noun (near the other)"""
-        quality = [self.pick(r, "adjective")] if r.random() < 0.35 else []
-        place = [self.pick(r, "place"), "the", (beside, "where")] if beside else []
+        quality: Marked = [self.pick(r, "adjective")] if r.random() < 0.35 else []
+        place: Marked = [self.pick(r, "place"), "the", (beside, "where")] if beside else []
         return ["the", *quality, noun, *place]
 
     def _scene(self, r: Random) -> tuple[Marked, tuple[str, str]]:
@@ -145,7 +155,7 @@ class English(Grammar):
         many = r.random() < 0.5
         others = many != (r.random() < 0.75)
         past, third = r.random() < 0.5, r.random() < 0.25
-        tail = [self.pick(r, "place"), "the", (r.choice([c, plural(c)]), "where")] if third else []
+        tail: Marked = [self.pick(r, "place"), "the", (r.choice([c, plural(c)]), "where")] if third else []
         near, state = self.pick(r, "place"), self.pick(r, "state")
 
         def built(subject: str, other: str) -> Marked:
@@ -207,7 +217,7 @@ class Chinese(Grammar):
 
     def _phrase(self, r: Random, noun: str, part: str, beside: str | None = None) -> tuple[Marked, Marked]:
         """(旁边的) and (这只) noun: what stands before the noun, and the noun with what belongs to it."""
-        place = [(beside, "旁观"), self.pick(r, "place"), "的"] if beside else []
+        place: Marked = [(beside, "旁观"), self.pick(r, "place"), "的"] if beside else []
         quality = [self.pick(r, "adjective"), "的"] if r.random() < 0.3 else []
         counted = [r.choice(["这", "那"]), self.measure(noun)] if r.random() < 0.3 else []
         return [*place, *quality], [*counted, (noun, part)]
@@ -295,7 +305,7 @@ def marks(body: Marked) -> list[tuple[str, str]]:
     return [part for part in body if isinstance(part, tuple)]
 
 
-def both_ways(kind: str, body: Marked, question: Words, part: str, parts: tuple[str, str]) -> Pair:
+def both_ways(kind: str, body: Marked, question: Sequence[str], part: str, parts: tuple[str, str]) -> Pair:
     """The question, and its mirror in which the words of the two parts have changed places."""
     i, j = (next(n for n, p in enumerate(body) if isinstance(p, tuple) and p[1] == which) for which in parts)
     mirror = list(body)

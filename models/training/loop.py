@@ -80,13 +80,13 @@ class Training:
 
     task: Task
     seed: int = 0
-    recipe: Recipe | None = None
+    recipe: Recipe | Any = None  # the task's
     surgery: Surgery | None = None
     from_step: int = 0
     plan: str = ""  # what `surgery` is called
     choices: dict[str, Any] = field(default_factory=dict)
-    device: str | torch.device = "cpu"
-    dtype: str | torch.dtype = "auto"
+    device: torch.device | Any = "cpu"
+    dtype: torch.dtype | Any = "auto"
     evaluate_every: int = 200
     capture_every: int = 0
     patience: int | None = None
@@ -113,7 +113,7 @@ class Training:
             # Eager attention hands out its weights, and at these sizes costs the same.
             model = self.task.model(**self.choices)
         model.set_attn_implementation("eager")
-        self.model = model.to(self.device)
+        self.model = model.to(self.device)  # type: ignore[arg-type]  # the library's decorator loses its self
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(),
             lr=0.0,

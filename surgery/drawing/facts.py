@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from torch import Tensor
 
 from bilingual import SurgeryError
 from surgery.comparison import Comparison, NotCapturedError
@@ -13,18 +14,27 @@ def place(comparison: Comparison, layer: int, head: int) -> tuple[int, int]:
     count = _layers(comparison)
     Selection.of(layers=layer).cells(count, 1, comparison.model)
     at = comparison.layer(layer)
-    Selection.of(heads=head).cells(count, comparison.baseline.weights.shape[1], comparison.model)
+    Selection.of(heads=head).cells(count, captured(comparison)[0].shape[1], comparison.model)
     return at, head
 
 
 def captured(comparison: Comparison) -> tuple[np.ndarray, np.ndarray]:
     """The weights of both runs, (layer, head, query, key). Raises NotCapturedError."""
-    if comparison.baseline.weights is None:
+    return _both(comparison.baseline.weights, comparison.operated.weights)
+
+
+def closed(comparison: Comparison) -> tuple[np.ndarray, np.ndarray]:
+    """Of both runs the queries without a permitted key, (layer, head, query). Raises NotCapturedError."""
+    return _both(comparison.baseline.no_key, comparison.operated.no_key)
+
+
+def _both(before: Tensor | None, after: Tensor | None) -> tuple[np.ndarray, np.ndarray]:
+    if before is None or after is None:
         raise NotCapturedError(
             "No attention weights were kept. Capture them: capture='all' or a list of layers.",
             "没有保留注意力权重。请用 capture='all' 或层号列表。",
         )
-    return comparison.baseline.weights.numpy(), comparison.operated.weights.numpy()
+    return before.numpy(), after.numpy()
 
 
 def table(comparison: Comparison) -> pd.DataFrame:

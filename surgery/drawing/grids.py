@@ -53,7 +53,7 @@ def all_heads(comparison: Comparison, which: str = "baseline", lang: str = "en")
     """
     facts.chosen(which, list(words.WHICH))
     before, after = facts.captured(comparison)
-    no_key = comparison.operated.no_key.numpy()
+    _, no_key = facts.closed(comparison)
     signed = which == "difference"
     values = after - before if signed else {"baseline": before, "operated": after}[which]
     norm = panels.about_zero(values) if signed else panels.from_zero(before, after)
@@ -76,9 +76,9 @@ def all_heads(comparison: Comparison, which: str = "baseline", lang: str = "en")
     if no_key.any() and which != "baseline":
         page.note(words.CLOSED_ROWS)
     drops = which != "baseline" and facts.after_dropout(comparison, after, no_key)
-    size = [pixels / DPI for pixels in picture.shape[1::-1]]
+    width, height = (pixels / DPI for pixels in picture.shape[1::-1])
     axes, bar = _open(
-        page, comparison, words.WHICH[which], *size, more=words.AFTER_DROPOUT if drops else None
+        page, comparison, words.WHICH[which], width, height, more=words.AFTER_DROPOUT if drops else None
     )
     panels.sheet(axes, picture, rows, columns)
     if signed and not np.any(values):

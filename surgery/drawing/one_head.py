@@ -21,8 +21,8 @@ def heatmap(comparison: Comparison, layer: int, head: int, lang: str = "en") -> 
     Raises SelectionError for a layer or head that does not exist, NotCapturedError for a layer that was not kept.
     """
     at = facts.place(comparison, layer, head)
-    before, after = (run.weights[at].numpy() for run in (comparison.baseline, comparison.operated))
-    no_key = [run.no_key[at].numpy() for run in (comparison.baseline, comparison.operated)]
+    before, after = (weights[at] for weights in facts.captured(comparison))
+    no_key = [closed[at] for closed in facts.closed(comparison)]
     matrices = (before, after, after - before)
     closed = (*no_key, no_key[0] | no_key[1])
     scale = panels.from_zero(before, after)

@@ -132,7 +132,7 @@ def literal(figure: Figure) -> Figure:
     """Lets no text of the figure be read as mathematics. Set on each text: `rc_context` is shared by all threads."""
     for text in figure.findobj(Text):
         text.set_parse_math(False)
-        text.set_family(fonts.families())
+        text.set_fontfamily(fonts.families())
     return figure
 
 

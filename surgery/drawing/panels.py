@@ -136,7 +136,8 @@ def centred(axes: Axes, text: str) -> None:
 
 def colour_bar(axes: Axes, norm: Normalize, colours: Colormap, label: str, sign: bool = False) -> None:
     """A colour bar that names the ends of its scale."""
-    low, high = norm.vmin, norm.vmax
+    low: Any = norm.vmin
+    high: Any = norm.vmax
     bar = axes.figure.colorbar(ScalarMappable(norm, colours), cax=axes)
     room = 0.08 * (high - low)
     inner = [t for t in MaxNLocator(4, symmetric=sign).tick_values(low, high) if low + room < t < high - room]

@@ -1,6 +1,7 @@
 """How attention and the hidden states change through depth."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -82,7 +83,7 @@ def drift(comparison: Comparison, lang: str = "en") -> Figure:
     page.open(2 * width + 1.5, 3.2, words.title(comparison.model, subject), comparison.plan.describe(lang))
     left, right = page.axes(0.55, 0.46, width, 2.45), page.axes(width + 1.35, 0.46, width, 2.45)
 
-    style = {"markersize": 5, "linewidth": 1.5, "clip_on": False, "zorder": 3}
+    style: dict[str, Any] = {"markersize": 5, "linewidth": 1.5, "clip_on": False, "zorder": 3}
     left.plot(table["layer"], table["cosine"], "o-", color=BASELINE, label=page.say(COSINE), **style)
     left.plot(table["layer"], table["cka"], "s--", color=THIRD, label=page.say(CKA), **style)
     right.plot(

@@ -59,7 +59,7 @@ def over(
     }
 
 
-def exact(**numbers: float) -> dict[str, Measured]:
+def exact(**numbers: float | torch.Tensor) -> dict[str, Measured]:
     """Numbers without any spread."""
     return {name: Measured(float(value)) for name, value in numbers.items()}
 

@@ -1,5 +1,6 @@
 """Claims about cost."""
 
+import functools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -51,7 +52,13 @@ def faster_than_rnn() -> Verdict:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         rnn = nn.LSTM(width, width, 2, batch_first=True).eval()
-        sizes = {"d_model": width, "num_heads": 4, "num_layers": 2, "d_ff": 512, "max_positions": 2048}
+        sizes: dict[str, Any] = {
+            "d_model": width,
+            "num_heads": 4,
+            "num_layers": 2,
+            "d_ff": 512,
+            "max_positions": 2048,
+        }
         encoder = EncoderModel(EncoderConfig(vocab_size=10, **sizes)).eval()
 
     def seconds(run: Callable[[], Any]) -> float:
@@ -67,7 +74,9 @@ def faster_than_rnn() -> Verdict:
     with torch.no_grad():
         for name, n in (("short", 100), ("long", 2000)):
             ids, x = torch.ones(1, n, dtype=torch.long), torch.randn(1, n, width)
-            ratios[name] = Measured(seconds(lambda ids=ids: encoder(ids)) / seconds(lambda x=x: rnn(x)))
+            ratios[name] = Measured(
+                seconds(functools.partial(encoder, ids)) / seconds(functools.partial(rnn, x))
+            )
     always = all(ratio.mean < 0.9 for ratio in ratios.values())
     never = all(ratio.mean > 1.1 for ratio in ratios.values())
     return HOLDS if always else WRONG if never else DEPENDS, ratios

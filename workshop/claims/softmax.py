@@ -29,7 +29,7 @@ from workshop.claims.claim import DEPENDS, HOLDS, SEEDS, WRONG, Verdict, claim, 
 )
 def mean_weight() -> Verdict:
     def measure(generator: torch.Generator) -> dict[str, float]:
-        found = {}
+        found: dict[str, float] = {}
         for n in (8, 128):
             scores = torch.randn(16, n, n, generator=generator)
             for name, factor in (("random", 1.0), ("onehot", 1e4), ("uniform", 0.0)):
@@ -62,7 +62,7 @@ def variance_one() -> Verdict:
     def measure(generator: torch.Generator) -> dict[str, float]:
         x = F.layer_norm(torch.randn(32, tokens, width, generator=generator), (width,))
         bound = 1 / math.sqrt(width)  # what nn.Linear draws from: ±1/√width, the bias too
-        found = {}
+        found: dict[str, float] = {}
         for name in ("unit", "linear", "bert"):
             if name == "unit":
                 q, k = (torch.randn(32, tokens, d_k, generator=generator) for _ in range(2))
@@ -141,13 +141,14 @@ def no_scale_no_training() -> Verdict:
 )
 def vanishing_gradients() -> Verdict:
     def measure(generator: torch.Generator) -> dict[str, float]:
-        found = {}
+        found: dict[str, float] = {}
         for std in (1, 8):
             scores = (torch.randn(2000, 32, generator=generator) * std).requires_grad_()
-            (scores.softmax(-1) * torch.randn(2000, 32, generator=generator)).sum().backward()
+            total = (scores.softmax(-1) * torch.randn(2000, 32, generator=generator)).sum()
+            (gradient,) = torch.autograd.grad(total, scores)
             found |= {
-                f"median_{std}": scores.grad.abs().median().item(),
-                f"rms_{std}": scores.grad.square().mean().sqrt().item(),
+                f"median_{std}": gradient.abs().median().item(),
+                f"rms_{std}": gradient.square().mean().sqrt().item(),
             }
         return found
 

@@ -51,8 +51,9 @@ def places(plan: Plan, tokens: int) -> torch.Tensor | None:
     """The position of each token under a plan, or None where it takes all positions away."""
     ids: torch.Tensor | None = torch.arange(tokens)[None]
     for step in plan:
-        if step.operation.stage == "positions" and not step.operation.neutral and ids is not None:
-            ids = step.operation.positions(ids, torch.ones_like(ids, dtype=torch.bool))
+        operation: Any = step.operation
+        if operation.stage == "positions" and not operation.neutral and ids is not None:
+            ids = operation.positions(ids, torch.ones_like(ids, dtype=torch.bool))
     return None if ids is None else ids[0]
 
 
@@ -61,12 +62,12 @@ def measured(patient: Any, plan: Plan, lang: str, seed: int) -> Measured:
     ids = texts(seed)
     where = places(plan, LETTERS)
     kept = where is not None and bool((where.diff() == 1).all())
-    facts = {"kept": kept, "start": int(where[0]) if kept else None, "window": WINDOW - 1}
+    start = int(where[0]) if where is not None and kept else None
+    facts = {"kept": kept, "start": start, "window": WINDOW - 1}
     before, after = nats(patient, ids, Plan()), nats(patient, ids, plan)
     base = {"nats": before, "last": LETTERS - 1.0, "earlier": before}
-    if not kept:
+    if start is None:
         return base, {"nats": after, "last": float("nan"), "earlier": float("nan")}, facts
-    start = facts["start"]
     earlier = nats(patient, ids, Plan(ShiftPositions(max(0, start - STEP_BACK))))
     return base, {"nats": after, "last": start + LETTERS - 1.0, "earlier": earlier}, facts
 

@@ -72,7 +72,7 @@ def measured(patient: Any, plan: Plan, lang: str, seed: int) -> Measured:
         for name, kind in KINDS.items():
             told = filled(scores, allowed, FILL, kind)
             forbidden[name] = None if told is None else _share(told, allowed, shut)
-        nan = filled(scores, allowed, float("-inf"), torch.float32).isnan().any(-1)
+        nan = scores.float().masked_fill(~allowed, float("-inf")).softmax(-1).isnan().any(-1)
         return everywhere, {
             "closed": 100 * everywhere[:, real].float().mean().item(),
             "forbidden": 100 * (forbidden["float32"] or 0.0),

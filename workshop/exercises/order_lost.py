@@ -42,7 +42,7 @@ KEPT = Words(
 def measured(patient: Any, plan: Plan, lang: str, seed: int) -> Measured:
     """Sentences and their mirrors; the dog and the man are always among them."""
     r = bench.draw(seed)
-    pairs = [("dog", "man", "bit")]
+    pairs: list[tuple[str, ...]] = [("dog", "man", "bit")]
     pairs += [(*r.sample(NOUNS, 2), r.choice(VERBS)) for _ in range(PAIRS - 1)]
     texts = [f"The {x} {verb} the {y}" for a, b, verb in pairs for x, y in ((a, b), (b, a))]
 
