@@ -39,7 +39,7 @@ ENDPOINTS = ("operate", "sweep", "models")
 BACK_JS = "() => { window.addEventListener('popstate', () => location.reload()); }"
 
 
-def build(pool: Pool, room: Classroom | None = None) -> gr.Blocks:
+def build(pool: Pool, room: Classroom | None = None) -> Guarded:
     """The page over the models of `pool`. room: where the predictions of the workshop are counted, for a teacher."""
     kept = pool.limits.seconds_kept
     with Guarded(

@@ -63,7 +63,7 @@ class BrowserComponent(gr.HTML):
             shared.update(complete)
         return complete
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         # gr.HTML takes every quoted word in the JavaScript for an event, our props included.
         if name in type(self).CUSTOM_EVENTS:
             return super().__getattr__(name)

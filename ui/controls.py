@@ -137,7 +137,7 @@ def _fields(step: Step | None, size: tuple[int, int], lang: str) -> list[dict[st
 
 
 def _field(operation: str, name: str, about: Parameter, lang: str) -> dict[str, Any]:
-    field = {
+    field: dict[str, Any] = {
         "name": name,
         "id": f"{operation}-{name}",
         "kind": about.kind,

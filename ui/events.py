@@ -6,6 +6,7 @@
 import dataclasses
 import functools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,10 @@ from ui.pool import Pool
 from ui.texts import t
 from ui.training_events import TrainingEvents
 
-MODEL = {"concurrency_id": "model", "concurrency_limit": 2}  # whatever may touch a model shares one queue
-PRIVATE = {"api_visibility": "private"}
-QUICK = {**PRIVATE, "queue": False, "show_progress": "hidden"}
+# Whatever may touch a model shares one queue.
+MODEL: dict[str, Any] = {"concurrency_id": "model", "concurrency_limit": 2}
+PRIVATE: dict[str, Any] = {"api_visibility": "private"}
+QUICK: dict[str, Any] = {**PRIVATE, "queue": False, "show_progress": "hidden"}
 
 PLACES = {"TextError": "text", "LoadError": "model", "NotAllowedError": "model", "PadError": "pad"}
 
@@ -43,11 +45,11 @@ class Events:
 
     def __init__(self, page: Layout, pool: Pool, room: Classroom | None = None):
         self.page, self.pool, self.limits = page, pool, pool.limits
-        self.ask = {
+        self.ask: set[Any] = {
             page.lang, page.text, page.other, page.model, page.pad_to, page.literal, page.steps, page.selected,
             page.view, page.held, page.token, page.draft, page.form.fields,
         }  # fmt: skip
-        self.editor = {
+        self.editor: Any = {  # Gradio takes sets, and its hints do not say so
             page.steps, page.selected, page.draft, page.plan, page.grid, page.problem_plan, page.presets,
             page.form.name, page.form.summary, page.form.fields,
         }  # fmt: skip
@@ -269,13 +271,13 @@ class Events:
 
     # --- handlers ---------------------------------------------------------------------------------------
 
-    def on_operate(self, asked: dict):
+    def on_operate(self, asked: dict) -> dict:
         return self.run(self.setting(asked), asked[self.page.lang], self.shown_setting(asked).model)
 
     def refusing(self, handler: Any, *, edits: bool = True) -> Any:
         """The handler, which says it where the number of tokens to pad to is no number. edits: whether it shows the plan."""
 
-        def careful(asked: dict):
+        def careful(asked: dict) -> dict:
             try:
                 return handler(asked)
             except operating.PadError as error:
@@ -285,7 +287,7 @@ class Events:
 
         return careful
 
-    def on_preset(self, asked: dict):
+    def on_preset(self, asked: dict) -> dict:
         lang = asked[self.page.lang]
         steps = steps_.from_plan(_chosen(presets.PRESETS, asked[self.page.presets])[1])
         setting = dataclasses.replace(self.setting(asked), steps=steps, selected=0)
@@ -293,7 +295,7 @@ class Events:
             self.edit(steps, 0, setting, lang), self.run(setting, lang, self.shown_setting(asked).model)
         )
 
-    def on_example(self, asked: dict):
+    def on_example(self, asked: dict) -> dict:
         page = self.page
         _, text, other, model = _chosen(presets.EXAMPLES, asked[page.examples])
         setting = dataclasses.replace(self.setting(asked), text=text, other=other, model=model)
@@ -306,13 +308,13 @@ class Events:
             self.with_model(asked, setting),
         )
 
-    def on_typed(self, other):
+    def on_typed(self, other: Any) -> dict:
         """A text of one's own is no example any more, and an example's second text is not its partner."""
         page = self.page
         mine = other not in {example.other for example in presets.EXAMPLES.values()}
         return {page.examples: gr.update(value=None), page.other: other if mine else ""}
 
-    def on_model(self, asked: dict):
+    def on_model(self, asked: dict) -> dict:
         return self.with_model(asked, self.setting(asked))
 
     def with_model(self, asked: dict, setting: Setting) -> dict:
@@ -324,11 +326,11 @@ class Events:
         there = setting if self.pool.ready(setting.model) else dataclasses.replace(setting, model=good)
         return merged(self.edit(setting.steps, setting.selected, there, lang), updates)
 
-    def on_reset(self, asked: dict):
+    def on_reset(self, asked: dict) -> dict:
         first = dataclasses.replace(default.setting(), model=self.pool.default)
         return self.restore(first, asked[self.page.lang], self.shown_setting(asked).model)
 
-    def on_cancel(self, asked: dict):
+    def on_cancel(self, asked: dict) -> dict:
         """What was asked for and did not come is not shown as chosen."""
         page, lang, shown = self.page, asked[self.page.lang], self.shown_setting(asked)
         return {
@@ -337,11 +339,11 @@ class Events:
             page.model: gr.update(value=shown.model, info=self.pool.about(shown.model, lang)),
         }
 
-    def on_fields(self, asked: dict):
+    def on_fields(self, asked: dict) -> dict:
         steps, selected = self.read(asked)
         return self.edited(steps, selected, asked) if steps else {self.page.steps: steps}
 
-    def on_operation(self, asked: dict):
+    def on_operation(self, asked: dict) -> dict:
         """Another operation for the selected step; the first step of an empty plan."""
         page = self.page
         (steps, selected), name = self.read(asked), asked[page.form.name]
@@ -355,7 +357,7 @@ class Events:
         steps = steps_.replace(steps, selected, step)
         return self.edit(steps, min(selected, len(steps) - 1), setting, asked[page.lang])
 
-    def on_grid(self, asked: dict):
+    def on_grid(self, asked: dict) -> dict:
         page = self.page
         grid, (steps, selected) = asked[page.grid], self.read(asked)
         if not steps:
@@ -366,11 +368,11 @@ class Events:
         updates.pop(page.grid)  # it shows this already
         return updates
 
-    def on_add(self, asked: dict):
+    def on_add(self, asked: dict) -> dict:
         steps = [*self.read(asked)[0], steps_.idle()]
         return self.edit(steps, len(steps) - 1, self.settled(asked), asked[self.page.lang])
 
-    def on_plan(self, asked: dict, event: gr.EventData):
+    def on_plan(self, asked: dict, event: gr.EventData) -> dict:
         data = event._data if isinstance(event._data, dict) else {}
         do, index = data.get("do"), data.get("step")
         steps, selected = self.read(asked)
@@ -378,7 +380,7 @@ class Events:
             steps, selected = steps_.act(steps, selected, do, index)
         return self.edit(steps, selected, self.settled(asked), asked[self.page.lang])
 
-    def on_pad(self, asked: dict):
+    def on_pad(self, asked: dict) -> dict:
         page, lang = self.page, asked[self.page.lang]
         said = ""
         try:
@@ -387,7 +389,7 @@ class Events:
             said = error.say(lang)
         return {page.problem_pad: at.problem(said)}
 
-    def on_change(self, asked: dict):
+    def on_change(self, asked: dict) -> dict:
         """Whether the result shown is that of the settings shown."""
         try:
             now, then = self.setting(asked), self.shown_setting(asked)
@@ -396,7 +398,7 @@ class Events:
             same = False
         return {self.page.stale: at.stale(not same, asked[self.page.lang])}
 
-    def on_view(self, asked: dict, event: gr.EventData):
+    def on_view(self, asked: dict, event: gr.EventData) -> dict:
         page, view = self.page, known_view(event._data)
         updates: dict = {page.view: view}
         held = self.shown(asked)
@@ -409,13 +411,13 @@ class Events:
             }
         return updates
 
-    def on_open(self, view, event: gr.EventData):
+    def on_open(self, view: dict | None, event: gr.EventData) -> AttentionView:
         chosen = {name: value for name, value in known_view(event._data).items() if name in ("layer", "head")}
         return AttentionView(
             view={**(view or {}), **chosen, "average": False, "stamp": str(event._data)[:200]}
         )
 
-    def on_lang(self, asked: dict):
+    def on_lang(self, asked: dict) -> dict:
         page, lang, setting = self.page, asked[self.page.lang], self.settled(asked)
         return merged(
             self.labels(lang, asked[page.swept], asked[page.trained]),
@@ -443,7 +445,7 @@ class Events:
         words = {page.heat: AttentionView(words=attention_words(lang)), page.badge: badge}
         return words | {page.panels[name]: html[name] for name in present.PANELS}
 
-    def on_load(self, progress: Any, request: gr.Request):
+    def on_load(self, progress: Any, request: gr.Request) -> dict:
         query = dict(request.query_params)
         lang = language(query.get("lang"), request.headers.get("accept-language", ""))
         page, first = self.page, dataclasses.replace(default.setting(), model=self.pool.default)
@@ -483,7 +485,7 @@ class Events:
             },
         )
 
-    def on_ready(self, lang):
+    def on_ready(self, lang: str) -> dict:
         """Waits until the live model is there and says so."""
         page = self.page
         try:
@@ -500,7 +502,7 @@ class Events:
         chosen = gr.update(value=self.pool.default, info=self.pool.about(self.pool.default, lang))
         return {page.badge: said, page.model: chosen if self.pool.problem else gr.update()}
 
-    def on_files(self, asked: dict, request: gr.Request):
+    def on_files(self, asked: dict, request: gr.Request) -> dict:
         """Writes everything about the result shown into files, in a folder of this visitor's own."""
         page, lang, view = self.page, asked[self.page.lang], self.view(asked)
         setting = self.shown_setting(asked)
@@ -518,11 +520,11 @@ class Events:
             return self.refuse(error, setting, lang, setting.model)
         return {page.files: gr.update(value=list(map(str, files)), visible=True)}
 
-    def on_leave(self, request: gr.Request):
+    def on_leave(self, request: gr.Request) -> None:
         """Nothing of a visitor who left stays in the outbox."""
         self.outbox.drop(str(request.session_hash))
 
-    def on_write(self, asked: dict):
+    def on_write(self, asked: dict) -> dict:
         """Another draw of what a decoder writes on."""
         page, lang, seed = self.page, asked[self.page.lang], asked[self.page.draws]
         done = self.shown(asked)
@@ -536,7 +538,7 @@ class Events:
 
     # --- sweeping ---------------------------------------------------------------------------------------
 
-    def on_sweep(self, lang, model, texts, kind):
+    def on_sweep(self, lang: str, model: str, texts: str | None, kind: Any) -> Iterator[dict]:
         """Text by text, so that what was found stays when it is cancelled."""
         page = self.page
         yield {page.sweep: panels.sweep(None, lang), page.swept: None, page.problem_sweep: at.problem("")}
@@ -550,7 +552,7 @@ class Events:
         except SurgeryError as error:
             yield {page.problem_sweep: at.problem(error.say(lang))}
 
-    def on_sweep_file(self, path, lang):
+    def on_sweep_file(self, path: str | None, lang: str) -> dict:
         """The texts of an uploaded file, put into the box."""
         page = self.page
         if path is None:
@@ -585,7 +587,7 @@ class Events:
             page.copy: "app.copy_link", page.make: "app.files", page.write: "written.write", page.sweep_run: "sweep.run",
             page.sweep_cancel: "app.cancel",
         }  # fmt: skip
-        more = {
+        more: dict[Any, dict[str, Any]] = {
             page.text: {"info": at.text_info(lang)},
             page.other: {"info": t("app.other_info", lang)},
             page.examples: {"choices": at.example_choices(lang)},
@@ -611,7 +613,7 @@ class Events:
 
     def _wire(self) -> None:
         page, ask = self.page, self.ask
-        self.everything = {
+        self.everything: Any = {
             *self.run_outputs, *self.editor, *_taken_off(self.labels("en")), page.text, page.other, page.pad_to, page.literal,
             page.presets, page.view, page.examples, page.sweep, page.problem_sweep, page.copied,
         }  # fmt: skip
@@ -661,7 +663,7 @@ class Events:
 
     def _wire_plan(self) -> None:
         page, ask, editor = self.page, self.ask, self.editor
-        last = {"trigger_mode": "always_last", **QUICK}
+        last: dict[str, Any] = {"trigger_mode": "always_last", **QUICK}
         edits = [
             page.form.name.input(self.on_operation, {*ask, page.form.name}, editor, **QUICK),
             page.form.fields.input(self.on_fields, ask, editor, **last),
@@ -671,7 +673,7 @@ class Events:
         ]
         for edit in edits:
             edit.then(self.on_change, ask, page.stale, **QUICK)
-        boxes = [page.text, page.other, page.model, page.pad_to, page.literal]
+        boxes: list[Any] = [page.text, page.other, page.model, page.pad_to, page.literal]
         gr.on([box.change for box in boxes], self.on_change, ask, page.stale, **last)
         page.text.input(self.on_typed, page.other, [page.examples, page.other], **last)
         page.pad_to.change(self.on_pad, ask, page.problem_pad, **last)
@@ -736,7 +738,7 @@ def merged(*updates: dict) -> dict:
     found: dict = {}
     for more in updates:
         for box, update in more.items():
-            old = found.get(box)
+            old: Any = found.get(box)
             partial = all(isinstance(u, dict) and "__type__" in u for u in (old, update))
             found[box] = {**old, **update} if partial else update
     return found

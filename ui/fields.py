@@ -39,10 +39,10 @@ class StepFields(BrowserComponent):
         defaults = {"fields": [], "problems": {}, "words": fields_words("en")}
         super().__init__(value, defaults, shared, **kwargs)
 
-    def preprocess(self, payload: dict | None) -> dict | None:
+    def preprocess(self, payload: Any) -> Any:
         return _checked(payload)
 
-    def postprocess(self, value: dict | None) -> dict | None:
+    def postprocess(self, value: Any) -> Any:
         return _checked(value)
 
     def api_info(self) -> dict[str, Any]:

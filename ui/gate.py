@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -40,8 +40,10 @@ _OPENINGS = re.compile(
     rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]', re.DOTALL
 )  # never fails on a string: linear
 
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 
 
 class Gate:
@@ -52,7 +54,7 @@ class Gate:
         self.rates = Rates(limits.requests_a_minute)
         self.open: dict[str, int] = {}  # requests that are open, by address
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -65,7 +67,7 @@ class Gate:
             if not self.open[who]:
                 del self.open[who]
 
-    async def _admit(self, scope: dict[str, Any], receive: Receive, send: Send, who: str) -> None:
+    async def _admit(self, scope: Scope, receive: Receive, send: Send, who: str) -> None:
         refusal = self.refusal(scope, who)
         body = b""
         if refusal is None and scope["method"] == "POST":
@@ -84,11 +86,11 @@ class Gate:
             return
         await self._pass(scope, _again(body, receive) if scope["method"] == "POST" else receive, send)
 
-    async def _pass(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hands the request on; what the framework trips over is said in a sentence, not shown as a traceback."""
         started = False
 
-        async def watched(message: dict[str, Any]) -> None:
+        async def watched(message: Message) -> None:
             nonlocal started
             started = True
             await send(message)
@@ -101,7 +103,7 @@ class Gate:
                 raise
             await _response(400, UNREADABLE, scope)(scope, receive, send)
 
-    def refusal(self, scope: dict[str, Any], who: str) -> tuple[int, Words] | None:
+    def refusal(self, scope: Scope, who: str) -> tuple[int, Words] | None:
         """Status and sentence for a request that is not even read; None lets it on."""
         if self.open[who] > self.limits.connections:
             return 429, _too_many(
@@ -176,7 +178,7 @@ class TooMuch(Exception):
     """A body of more bytes than are read."""
 
 
-def address(scope: dict[str, Any], proxies: int) -> str:
+def address(scope: Scope, proxies: int) -> str:
     """Who asks: the hop that the outermost of so many proxies of ours names (before it anybody can write), or the other end."""
     if proxies:
         said = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
@@ -214,7 +216,7 @@ def _again(body: bytes, receive: Receive) -> Receive:
     """`receive` that gives a body that was read already, and then whatever comes after it."""
     given = False
 
-    async def once() -> dict[str, Any]:
+    async def once() -> Message:
         nonlocal given
         if given:
             return await receive()
@@ -234,11 +236,11 @@ def _response(status: int, words: Words, scope: Any) -> Response:
     return JSONResponse({"detail": text, "error": text}, status)
 
 
-def _route(scope: dict[str, Any]) -> str:
+def _route(scope: Scope) -> str:
     return scope["path"].removeprefix(scope.get("root_path", "")).removeprefix(API)
 
 
-def _lang(scope: dict[str, Any]) -> str:
+def _lang(scope: Scope) -> str:
     """The language of the page that asks (`?lang=`), else the one that the browser prefers."""
     headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
     asked = re.search(r"[?&]lang=(en|zh)\b", headers.get(b"referer", ""))

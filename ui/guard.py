@@ -45,6 +45,7 @@ class Guarded(gr.Blocks):
 
     async def process_api(self, block_fn: Any, inputs: list[Any], *args: Any, **kwargs: Any) -> Any:
         lang = _language(block_fn, inputs, kwargs.get("request"))
+        caller: Any = kwargs.get("session_hash")
         try:
             # No event of ours is about a file; and one that happens in the browser alone cannot be asked for.
             if block_fn.fn is None or any(_paths(getattr(kwargs.get("event_data"), "_data", None))):
@@ -56,7 +57,7 @@ class Guarded(gr.Blocks):
             raise refusal(error, lang) from error
         finally:
             if getattr(block_fn, "api_name", None) in self.endpoints:
-                self.state_holder.session_data.pop(kwargs.get("session_hash"), None)
+                self.state_holder.session_data.pop(caller, None)
 
     async def preprocess_data(self, block_fn: Any, inputs: list[Any], *args: Any, **kwargs: Any) -> Any:
         try:

@@ -62,10 +62,10 @@ class HeadGrid(BrowserComponent):
         defaults = {"words": grid_words("en"), "disabled": "", "heat": None}
         super().__init__(value or grid_value(12, 12), defaults, shared, **kwargs)
 
-    def preprocess(self, payload: dict | None) -> dict | None:
+    def preprocess(self, payload: Any) -> Any:
         return _checked(payload)
 
-    def postprocess(self, value: dict | None) -> dict | None:
+    def postprocess(self, value: Any) -> Any:
         return _checked(value)
 
     def api_info(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def _checked(value: dict | None) -> dict | None:
     """The value, or ValueError for what is none: it may come from anywhere."""
     if not value:
         return None
-    size = [value.get(name) for name in ("layers", "heads")] if isinstance(value, dict) else []
+    size: list[Any] = [value.get(name) for name in ("layers", "heads")] if isinstance(value, dict) else []
     if (
         not size
         or not all(type(n) is int and 0 < n <= MOST_CELLS for n in size)
@@ -106,4 +106,4 @@ def _checked(value: dict | None) -> dict | None:
         raise ValueError(f"The cells of a grid are a list of at most {MOST_CELLS}.")
     if not all(isinstance(cell, list) and [type(n) for n in cell] == [int, int] for cell in cells):
         raise ValueError("A cell of a grid is [layer, head].")
-    return grid_value(*size, cells)
+    return grid_value(size[0], size[1], cells)

@@ -48,10 +48,10 @@ class AttentionView(BrowserComponent):
         self._note_update(["words", "view"])
         super().__init__(value, {"words": attention_words("en"), "view": {}}, shared, **kwargs)
 
-    def preprocess(self, payload: dict | None) -> dict | None:
+    def preprocess(self, payload: Any) -> Any:
         return payload or None
 
-    def postprocess(self, value: dict | None) -> dict | None:
+    def postprocess(self, value: Any) -> Any:
         if value is not None and not isinstance(value, dict):
             raise ValueError("The value of an AttentionView comes from ui.payload.attention_payload.")
         return value or None

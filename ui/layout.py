@@ -69,7 +69,7 @@ class Layout:
         self.exercise = gr.State(0)  # its number, 0 before one is opened
         self.place = gr.Textbox(visible="hidden", elem_id="place")  # what the address says of it
         self.report = gr.State(None, time_to_live=kept)  # the last workshop.Report of this visitor
-        self.clock = gr.Timer(5, active=False) if teaching else None
+        self.clock: Any = gr.Timer(5, active=False) if teaching else None
         self.classroom = Panel("", elem_id="classroom", visible=False)
         with gr.Row(elem_id="workshop", visible=False, equal_height=False) as self.workshop:
             with gr.Column(scale=4, min_width=320, elem_id="lessons-column"):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ui.events import Events
     from workshop import Report
 
-QUICK = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
+QUICK: dict[str, Any] = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
 
 
 class LessonEvents:
@@ -33,7 +33,7 @@ class LessonEvents:
         self.events, self.page, self.room = events, events.page, room
 
     @property
-    def outputs(self) -> set[Any]:
+    def outputs(self) -> Any:
         page = self.page
         return {
             page.mode, page.workshop, page.exercise, page.place, page.progress, page.report, page.lessons, page.lesson, page.choice,
@@ -136,9 +136,10 @@ class LessonEvents:
 
     def on_load(self, query: dict, progress: Any, lang: str) -> dict:
         """`?workshop=3` opens an exercise; `?teacher=KEY` shows what the class has predicted."""
-        page, updates = self.page, {}
+        page = self.page
+        updates: dict = {}
         teacher = self.room is not None and query.get("teacher") == self.room.key
-        if teacher:
+        if self.room is not None and teacher:
             updates |= {
                 page.classroom: gr.update(visible=True, value=panels.classroom(self.room, lang)),
                 page.clock: gr.Timer(active=True),
@@ -152,7 +153,7 @@ class LessonEvents:
             updates |= {page.mode: gr.update(value="workshop"), page.workshop: gr.update(visible=True)}
         return updates
 
-    def on_mode(self, asked: dict):
+    def on_mode(self, asked: dict) -> dict:
         page = self.page
         on = asked[page.mode] == "workshop"
         updates = {
@@ -161,7 +162,7 @@ class LessonEvents:
         }
         return updates | (self._opened(1, asked) if on and not self.number(asked) else {})
 
-    def on_action(self, asked: dict, event: gr.EventData):
+    def on_action(self, asked: dict, event: gr.EventData) -> dict:
         data = event._data if isinstance(event._data, dict) else {}
         number, do = self.number(asked) or 1, data.get("do")
         nothing = {self.page.problem_lesson: at.problem("")}  # Gradio takes no empty answer
@@ -199,7 +200,7 @@ class LessonEvents:
             number, progress, asked[self.page.lang]
         )
 
-    def on_commit(self, asked: dict, request: gr.Request):
+    def on_commit(self, asked: dict, request: gr.Request) -> dict:
         page, lang = self.page, asked[self.page.lang]
         number, progress = self.number(asked), Progress.read(asked[page.progress])
         one = workshop.exercise(number or 1)
@@ -209,10 +210,10 @@ class LessonEvents:
         except SurgeryError as error:
             return {page.problem_lesson: at.problem(error.say(lang))}
         if new and self.room is not None:
-            self.room.predicted(request.session_hash, one, done)
+            self.room.predicted(str(request.session_hash), one, done)
         return self.open(number or 1, progress, lang)
 
-    def on_check(self, asked: dict, request: gr.Request):
+    def on_check(self, asked: dict, request: gr.Request) -> dict:
         page, lang = self.page, asked[self.page.lang]
         number, progress = self.number(asked), Progress.read(asked[page.progress])
         one = workshop.exercise(number or 1)
@@ -227,5 +228,5 @@ class LessonEvents:
             return {page.problem_lesson: at.problem(error.say(lang))}
         done.tried(report)
         if self.room is not None:
-            self.room.graded(request.session_hash, report)
+            self.room.graded(str(request.session_hash), report)
         return self.open(number or 1, progress, lang, report)

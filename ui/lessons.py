@@ -142,7 +142,7 @@ class Classroom:
     def __init__(self) -> None:
         self.key = secrets.token_urlsafe(8)
         self._lock = threading.Lock()
-        self._seen: OrderedDict[tuple[str, str], tuple[str, float | None]] = OrderedDict()
+        self._seen: OrderedDict[tuple[str, str], tuple[str | None, float | None]] = OrderedDict()
         self._passed: dict[tuple[str, str], None] = {}
 
     def predicted(self, visitor: str, one: Exercise, done: Done) -> None:

@@ -62,7 +62,7 @@ class Setting:
     def __post_init__(self) -> None:
         for about in fields(self):
             value, default = getattr(self, about.name), about.default
-            kind = about.default_factory if default is MISSING else type(default)
+            kind: Any = about.default_factory if default is MISSING else type(default)
             if type(value) is not kind:
                 raise SettingError(
                     f"{about.name} = {value!r:.60} is not possible: it must be {_KINDS[kind].en}.",

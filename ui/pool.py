@@ -106,7 +106,7 @@ class Pool:
         with self._lock:
             future = self._futures.get(name)
             mine = future is None or (future.done() and future.exception() is not None)
-            if mine:
+            if future is None or mine:
                 future = self._futures[name] = Future()
             self._futures.move_to_end(name)
         if mine:

@@ -5,7 +5,7 @@ import io
 import platform
 from datetime import datetime
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
@@ -35,7 +35,7 @@ def report(
     other, pad_to, literal, max_tokens: what `compare` was given besides, for the code that repeats the run. made: when; now
     by default.
     """
-    options = {"other": other, "pad_to": pad_to, "literal": literal, "max_tokens": max_tokens}
+    options: dict[str, Any] = {"other": other, "pad_to": pad_to, "literal": literal, "max_tokens": max_tokens}
     return render(
         "report",
         lang,
@@ -62,11 +62,12 @@ def report(
 
 def _maps(comparison: Comparison, lang: str) -> dict | None:
     """The maps of the head that changed most and the grid of all heads, where the weights were captured."""
-    if comparison.baseline.weights is None:
+    top = comparison.top_head
+    if comparison.baseline.weights is None or top is None:
         return None
     from surgery import figures
 
-    layer, head = comparison.top_head
+    layer, head = top
     return {
         "layer": layer,
         "head": head,
@@ -75,7 +76,7 @@ def _maps(comparison: Comparison, lang: str) -> dict | None:
     }
 
 
-def _picture(figure) -> str:
+def _picture(figure: Any) -> str:
     from surgery import figures
 
     buffer = io.BytesIO()

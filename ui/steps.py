@@ -16,7 +16,8 @@ def new(name: str, at: str = "L*") -> Step:
 
 def idle() -> Step:
     """A step that changes nothing until somebody says what it should do: temperature 1."""
-    return from_plan(Plan(REGISTRY["temperature"](1.0)))[0]
+    temperature: Any = REGISTRY["temperature"]
+    return from_plan(Plan(temperature(1.0)))[0]
 
 
 def from_plan(plan: Plan) -> list[Step]:

@@ -118,7 +118,7 @@ def _more(known: Trained, run: Any, entry: dict[str, float]) -> Trained:
         return known
     since = known.step
     recent = [e["loss"] for e in run.history if e["step"] > since]
-    known = replace(known, losses=(*known.losses, (entry["step"], sum(recent) / len(recent))))
+    known = replace(known, losses=(*known.losses, (int(entry["step"]), sum(recent) / len(recent))))
     judged = [e for e in run.history if e["step"] > since and run.task.metric in e]
     if judged:
         last = judged[-1]

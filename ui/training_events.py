@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from ui.events import Events
 
 # One run at a time: training takes a core for as long as it lasts. Answers of the page do not wait for it.
-QUEUE = {"concurrency_id": "training", "concurrency_limit": 1, "api_visibility": "private"}
-QUICK = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
+QUEUE: dict[str, Any] = {"concurrency_id": "training", "concurrency_limit": 1, "api_visibility": "private"}
+QUICK: dict[str, Any] = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
 
 
 class TrainingEvents:
@@ -46,7 +47,7 @@ class TrainingEvents:
         page = self.page
         return [page.train, page.trained, page.replay, page.replayed, page.problem_train]
 
-    def on_train(self, asked: dict):
+    def on_train(self, asked: dict) -> Iterator[dict]:
         """Step by step, so that what was learned stays when it is stopped."""
         page, lang = self.page, asked[self.page.lang]
         try:
@@ -69,7 +70,7 @@ class TrainingEvents:
             page.problem_train: at.problem(""),
         }
 
-    def on_replay(self, moment, trained):
+    def on_replay(self, moment: Any, trained: training.Trained | None) -> AttentionView:
         return AttentionView(value=training.replay(trained, int(moment)) if trained else None)
 
     def labels(self, lang: str, trained: training.Trained | None) -> dict:

@@ -88,4 +88,7 @@ def _whole_run(data: dict[str, Any]) -> "Run":
 
     from surgery.comparison import Run
 
-    return Run(**{name: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for name, v in data.items()})
+    fields: dict[str, Any] = {
+        name: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for name, v in data.items()
+    }
+    return Run(**fields)

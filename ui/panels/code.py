@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from surgery.plan import Plan
@@ -27,7 +27,7 @@ def code(
 
     other, pad_to, literal, max_tokens: what `compare` was given besides.
     """
-    options = {"other": other, "pad_to": pad_to, "literal": literal, "max_tokens": max_tokens}
+    options: dict[str, Any] = {"other": other, "pad_to": pad_to, "literal": literal, "max_tokens": max_tokens}
     blocks = [
         ("python", "surgery.py", python(model, text, plan, **options)),
         ("shell", "surgery.sh", shell(model, text, plan, **options)),

@@ -34,9 +34,9 @@ def verdict(comparison: Comparison, lang: str, *, still: bool = False) -> str:
 def _attention(comparison: Comparison) -> dict | None:
     """How much moved and where, or None if attention was not captured."""
     heads = comparison.heads
-    if heads.empty or heads["moved"].isna().all():
-        return None
     place = comparison.top_head
+    if place is None or heads["moved"].isna().all():
+        return None
     changed = heads[heads["js_divergence"] > 0].nlargest(MOST, "js_divergence")
     return {
         "moved": heads["moved"].mean(),
@@ -86,4 +86,4 @@ def _similarity(comparison: Comparison, lang: str) -> dict | None:
 def _led(sentence: str) -> tuple[str, str]:
     """A sentence in two parts: what leads it up to its first colon, and the rest."""
     found = re.match("([^:：]{1,60}[:：])(.+)", sentence, re.DOTALL)
-    return found.groups() if found else (sentence, "")
+    return (found[1], found[2]) if found else (sentence, "")
