@@ -18,7 +18,7 @@ class Site:
     allowed: bool, (row, head, query, key), True = may attend; None where every pair may.
     """
 
-    scores: Tensor | None  # (row, head, query, key)
+    scores: Tensor | Any  # (row, head, query, key); None where nobody asked for them
     weights: Tensor  # (row, head, query, key)
     output: Tensor  # (row, head, query, d_v)
     no_key: Tensor
