@@ -69,7 +69,7 @@ class _Teller:
     book: Stream
     layer: int
     tally: Tally
-    bytes_at_a_time: int = 3 * 2**19
+    bytes_at_a_time: int = 14 * 2**17
     needs_scores = True
 
     def see_queries(self, start: int, scores: Tensor, weights: Tensor, allowed: Tensor | None) -> None:
