@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import socket
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -36,16 +37,32 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
+def check_port(host: str, port: int | None) -> None:
+    """Ends the program with a sentence where something else listens at the port: at once, before a model is being loaded."""
+    if port is None:
+        return
+    try:
+        with socket.create_server((host, port)):
+            pass
+    except (OSError, OverflowError) as error:
+        raise SystemExit(
+            f"Port {port} cannot be had: something else listens there, or it is not for you. Leave --port out to take a free one.\n"
+            f"无法使用端口 {port}：已被占用或无权使用。去掉 --port 即可自动选择空闲端口。"
+        ) from error
+
+
 def main() -> None:
     """Serves the page; the model loads in the background."""
     args = arguments().parse_args()
+    on_a_space = bool(os.environ.get("SPACE_ID"))
+    host = args.host or ("0.0.0.0" if on_a_space else "127.0.0.1")
+    check_port(host, args.port)
     from bilingual import SurgeryError
     from ui import zero
     from ui.app import build, serve
     from ui.lessons import Classroom
     from ui.pool import Pool
 
-    on_a_space = bool(os.environ.get("SPACE_ID"))
     try:
         pool = Pool(args.model, device=args.device, public=args.public or on_a_space)
     except SurgeryError as error:
@@ -56,16 +73,7 @@ def main() -> None:
     pool.warm()
     if room is not None:
         print(f"* Teacher's view: add ?teacher={room.key} to the address below.", flush=True)
-    host = args.host or ("0.0.0.0" if on_a_space else "127.0.0.1")
-    try:
-        serve(demo, server_name=host, server_port=args.port, share=args.share)
-    except OSError as error:
-        if args.port is None:
-            raise
-        raise SystemExit(
-            f"Port {args.port} cannot be had: something else listens there. Leave --port out to take a free one.\n"
-            f"无法使用端口 {args.port}：已被占用。去掉 --port 即可自动选择空闲端口。"
-        ) from error
+    serve(demo, server_name=host, server_port=args.port, share=args.share)
 
 
 if __name__ == "__main__":

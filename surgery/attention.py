@@ -89,12 +89,15 @@ def attend(
         free = (
             not torch.is_grad_enabled()
         )  # backward() will not ask for what is overwritten: one buffer is enough
-        scores = query @ key.transpose(2, 3)  # (row, head, query, key)
-        scores = scores.mul_(factor) if free else scores * factor
-        scores = cut.compare(scores, query, key, before, None if edited is None else edited[1])
-        scores = cut.edit("scores", scores if bias is None else scores + bias * cooled)
+        product = query @ key.transpose(2, 3)  # (row, head, query, key)
+        product = product.mul_(factor) if free else product * factor
+        scores = cut.compare(product, query, key, before, None if edited is None else edited[1])
+        ours = scores = scores if bias is None else scores + bias * cooled
+        scores = cut.edit("scores", scores)
         seen = scores if witness and witness.needs_scores else None
-        weights = cut.edit("weights", softmax(scores, allowed, overwrite=free and seen is None))
+        # What an operation gave may be its own to keep.
+        spent = free and seen is None and scores is ours and (scores is product or bias is not None)
+        weights = cut.edit("weights", softmax(scores, allowed, overwrite=spent))
         output = F.dropout(weights, dropout) @ value  # (row, head, query, d_v)
     output = cut.edit("output", output)
 
@@ -163,7 +166,8 @@ def softmax(
 
     overwrite: the scores are not needed any more, nor a gradient: what memory they have may be used.
     """
-    into = scores if overwrite and scores.device.type == "cpu" else None  # where that is known to be safe
+    # Where that is known to be safe: on the CPU, and where no kind of derivative can be asked for.
+    into = scores if overwrite and scores.device.type == "cpu" and scores.is_inference() else None
     if allowed is None:
         return torch.softmax(scores, dim=-1, out=into)
     blocked = ~allowed.any(dim=-1, keepdim=True)  # (row, head, query, 1)

@@ -42,6 +42,8 @@ def js_divergence(p: Tensor, q: Tensor) -> Tensor:
 
 def divergence_and_entropies(p: Tensor, q: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """`js_divergence(p, q)`, `entropy(p)` and `entropy(q)`, which share their logarithms: JS = H((p + q)/2) - (H(p) + H(q))/2."""
+    kind = torch.result_type(p, q)
+    p, q = torch.broadcast_tensors(p.to(kind), q.to(kind))
     lost = (p.sum(-1) == 0) ^ (q.sum(-1) == 0)
     p, q = normalised(p), normalised(q)
     own_p, own_q = x_log_x(p), x_log_x(q)

@@ -52,7 +52,8 @@ def ids_among(module: nn.Module, args: tuple, kwargs: dict) -> tuple[str, dict] 
     whole = [name for name, value in given.items() if isinstance(value, Tensor) and value.dtype in WHOLE]
     if not whole:
         return None
-    return ("position_ids" if "position_ids" in whole else whole[0]), given
+    long = [name for name in whole if given[name].dtype == torch.long]
+    return ("position_ids" if "position_ids" in whole else (long or whole)[0]), given
 
 
 def read_again(place: Place, args: tuple, kwargs: dict, encoded: Any, move: Move) -> Any:

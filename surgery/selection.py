@@ -37,9 +37,10 @@ def _unreadable(value: Any) -> SelectionError:
 
 def _range(text: str) -> range:
     first, dash, last = text.partition("-")
-    if not first.isascii() or not first.isdigit() or (dash and not (last.isascii() and last.isdigit())):
-        raise _unreadable(text)
-    low, high = int(first), int(last) if dash else int(first)
+    ends = (first, last) if dash else (first, first)
+    if not all(end.isascii() and end.isdigit() and len(end) <= 100 for end in ends):
+        raise _unreadable(text[:60])
+    low, high = map(int, ends)
     if low > high or high >= _MOST:
         raise _unreadable(text)
     return range(low, high + 1)

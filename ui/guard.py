@@ -88,10 +88,21 @@ def _paths(value: Any) -> Iterator[str]:
 def refusal(error: Exception, lang: str) -> Refused:
     """What the reader is told of an error. What the frames of its traceback held, a model and tensors, is let go."""
     words = error.words if isinstance(error, SurgeryError) else explained(error)
-    traceback.clear_frames(error.__traceback__)
+    for one in _chain(error):
+        traceback.clear_frames(one.__traceback__)
     if words is NO_MEMORY:
         free()
     return Refused(words.say(lang))
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """An error, what it was raised from or while handling, and so on."""
+    chain: list[BaseException] = []
+    one: BaseException | None = error
+    while one is not None and one not in chain:
+        chain.append(one)
+        one = one.__cause__ or one.__context__
+    return chain
 
 
 def explained(error: Exception) -> Words:

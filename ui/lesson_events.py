@@ -167,9 +167,10 @@ class LessonEvents:
         number, do = self.number(asked) or 1, data.get("do")
         nothing = {self.page.problem_lesson: at.problem("")}  # Gradio takes no empty answer
         if do == "further":
-            report = asked[self.page.report]
-            own = Plan() if report is None else report.evidence.plan
-            plan = workshop.exercise(number).onward(own, asked[self.page.lang])
+            one, report = workshop.exercise(number), asked[self.page.report]
+            kept = Progress.read(asked[self.page.progress]).of(one).plan
+            own = Plan.from_dict(kept or Plan().to_dict()) if report is None else report.evidence.plan
+            plan = one.onward(own, asked[self.page.lang])
             return self.patient(number, asked, steps_.from_plan(plan)) if plan is not None else nothing
         if do == "again":
             return self._again(number, asked)

@@ -44,8 +44,8 @@ def operate(pool: Pool, setting: Setting) -> Operated:
     from surgery import compare
 
     check_size(pool.limits, (setting.text, setting.other), len(setting.steps))
-    plan = steps_.to_plan(setting.steps)
     with pool.use(setting.model) as patient:
+        plan = steps_.to_plan(setting.steps)
         limit = most_tokens(patient, pool.limits)
         readings = _readings(patient, setting, limit)
         if setting.pad_to:

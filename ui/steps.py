@@ -1,6 +1,8 @@
 """The plan as the page edits it: steps that can be switched off, one of them selected. Plain data, pure functions."""
 
 import json
+import sys
+from collections.abc import Callable
 from typing import Any
 
 from surgery.operation import REGISTRY
@@ -66,23 +68,35 @@ def from_text(text: str) -> tuple[list[Step], int]:
     except (ValueError, TypeError, KeyError, RecursionError):
         right = False
     if not right:
-        raise PlanError("These are not the steps of a plan.", "这不是一个计划的步骤。")
+        raise PlanError(
+            "The plan that this page kept cannot be read: it was changed, or made by another version. Reload the page.",
+            "无法读取本页保存的计划：它被改动过，或来自其他版本。请重新加载页面。",
+        )
     return steps, selected
 
 
 def _is_step(step: Any) -> bool:
-    """Whether this has the fields of a step; what stands in them may be wrong, as typed."""
+    """Whether this has the fields of a step, each with a value of its kind or, as it was typed, a text."""
     if not isinstance(step, dict) or not isinstance(step.get("operation"), str):
         return False
-    kind = REGISTRY.get(step["operation"])
-    if kind is None or step.keys() != {"operation", "at", "on", *kind.parameters()}:
+    operation = REGISTRY.get(step["operation"])
+    if operation is None or step.keys() != {"operation", "at", "on", *operation.parameters()}:
         return False
-    typed = all(
-        isinstance(value, str | int | float | bool)
-        or (isinstance(value, list) and all(isinstance(line, str) for line in value))
-        for value in step.values()
-    )
-    return typed and isinstance(step["at"], str) and isinstance(step["on"], bool)
+    values = [(about.kind, step[name]) for name, about in operation.parameters().items()]
+    right = all(isinstance(value, str) or _FITS[kind](value) for kind, value in values)
+    return right and isinstance(step["at"], str) and isinstance(step["on"], bool)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max  # what is NaN is not
+
+
+_FITS: dict[str, Callable[[Any], bool]] = {
+    "float": _is_number,
+    "int": _is_number,
+    "positions": lambda value: isinstance(value, list) and all(type(place) is int for place in value),
+    "picture": lambda value: isinstance(value, list) and all(isinstance(row, str) for row in value),
+}
 
 
 def act(steps: list[Step], selected: int, do: str, index: int) -> tuple[list[Step], int]:

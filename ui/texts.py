@@ -110,8 +110,8 @@ TEXTS: dict[str, Words] = {
     ),
     "train.axis_accuracy": Words("share right (0 to 1)", "正确率（0 到 1）"),
     "train.accuracy_help": Words(
-        "0 is none, 1 is all; measured about eight times in a run.",
-        "0 表示全错，1 表示全对；一次训练约测量八次。",
+        "0 is none, 1 is all; measured at every step of a short run, about eight times in a long one.",
+        "0 表示全错，1 表示全对；短的训练每步都测，长的训练约测八次。",
     ),
     "train.chance_help": Words(
         "Dashed: the best that an answer can do which ignores the order of the words.",

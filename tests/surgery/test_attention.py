@@ -112,6 +112,7 @@ def test_softmax_is_never_nan(value):
     assert scores.grad.isfinite().all()
 
 
+@torch.inference_mode()
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("keys", [1, 7, 64, 1000])
@@ -123,6 +124,36 @@ def test_softmax_in_the_memory_of_the_scores_is_the_same(keys, kind, masked):
     assert torch.equal(scores, kept)
     given = softmax(scores, allowed, overwrite=True)
     assert torch.equal(given, wanted) and given.data_ptr() == scores.data_ptr()
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")  # torch's own
+def test_forward_derivatives_pass_through_a_softmax_that_may_overwrite():
+    scores, direction = torch.randn(1, 2, 3, 4), torch.randn(1, 2, 3, 4)
+    with torch.no_grad():
+        found = torch.func.jvp(lambda x: softmax(x, overwrite=True), (scores,), (direction,))
+        wanted = torch.func.jvp(softmax, (scores,), (direction,))
+    assert all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True))
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_what_an_operation_gives_is_not_overwritten(mode, expanded):
+    table = torch.randn(1, 1, 1, 3).expand(1, 1, 3, 3) if expanded else torch.randn(1, 1, 3, 3)
+
+    class Fixed(sg.Operation):  # without a name it is not registered
+        stage = "scores"
+        title = summary = sg.Words("Fixed", "固定")
+
+        def scores(self, scores, draw):
+            return table
+
+    before, allowed = table.clone(), torch.tensor(picture("##.", "###", "#.#"))[None, None]
+    with mode():
+        for mask in (None, allowed):
+            output, _ = attend(Q, Q, V, cut(Fixed()), scale=ROOT, allowed=mask)
+            assert torch.equal(table, before)
+            wanted = softmax(table.clone(), mask) @ V
+            assert torch.allclose(output[0, :, 0], wanted[0, 0], atol=1e-6)
 
 
 # --- masks --------------------------------------------------------------------------------------------------

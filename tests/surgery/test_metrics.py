@@ -37,6 +37,16 @@ def test_jensen_shannon_is_symmetric_bounded_and_in_nats():
     assert found / math.log(2) == pytest.approx(0.311278, abs=1e-6)
     assert metrics.js_divergence(T([1.0, 0.0]), T([0.0, 1.0])).item() == pytest.approx(LN2)
     assert metrics.js_divergence(p, p) == 0
+    rows = torch.stack((p, q, q))
+    for kind in (torch.float64, torch.float32):
+        before = rows.to(kind).clone()
+        one_way, other_way = metrics.js_divergence(p, before), metrics.js_divergence(before, p)
+        assert (
+            torch.equal(one_way, other_way)
+            and one_way[0] == 0
+            and one_way.dtype == torch.result_type(p, before)
+        )
+        assert one_way[1:].tolist() == pytest.approx([found] * 2) and torch.equal(before, rows.to(kind))
     assert metrics.js_divergence(p, T([0.0, 0.0])).item() == pytest.approx(LN2)
     assert math.isnan(metrics.js_divergence(T([0.0, 0.0]), T([0.0, 0.0])))
 

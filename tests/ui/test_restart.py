@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import surgery as sg
+from surgery.operation import REGISTRY
 from surgery.plan import PlanError
 from tests.ui.conftest import App
 from tests.ui.test_lessons import Lesson
@@ -38,8 +39,14 @@ def test_every_process_wires_the_page_alike():
     assert wiring() == first
 
 
+@pytest.mark.parametrize("name", REGISTRY)
+def test_every_operation_is_read_again(name):
+    edited = [steps.new(name)]
+    assert steps.from_text(steps.to_text(edited, 0)) == (edited, 0)
+
+
 def test_the_steps_that_a_page_keeps_are_read_again():
-    plan = sg.Plan(sg.Temperature(2.0).at("L1"), sg.CustomMask(("10", "11")), sg.ScoreDropout(0.3, 7))
+    plan = sg.Plan(sg.Temperature(2.0).at("L1"), sg.CustomMask(("10", "11")), sg.BlockTokens((0, 3)))
     edited = steps.from_plan(plan)
     edited[0] |= {"t": "abc", "on": False}
     assert steps.from_text(steps.to_text(edited, 2)) == (json.loads(json.dumps(edited)), 2)
@@ -60,13 +67,21 @@ def test_the_steps_that_a_page_keeps_are_read_again():
         '{"steps": [{"operation": "temperature", "at": "L*", "on": true}], "selected": 0}',
         '{"steps": [{"operation": "no_such", "at": "L*", "on": true}], "selected": 0}',
         '{"steps": [{"operation": "temperature", "t": {}, "at": "L*", "on": true}], "selected": 0}',
+        '{"steps": [{"operation": "temperature", "t": ["1"], "at": "L*", "on": true}], "selected": 0}',
+        '{"steps": [{"operation": "temperature", "t": true, "at": "L*", "on": true}], "selected": 0}',
+        '{"steps": [{"operation": "temperature", "t": NaN, "at": "L*", "on": true}], "selected": 0}',
+        '{"steps": [{"operation": "temperature", "t": 1'
+        + "0" * 400
+        + ', "at": "L*", "on": true}], "selected": 0}',
+        '{"steps": [{"operation": "block_tokens", "positions": 4, "at": "L*", "on": true}], "selected": 0}',
+        '{"steps": [{"operation": "custom_mask", "rows": [1], "at": "L*", "on": true}], "selected": 0}',
         '{"steps": [{"operation": "temperature", "t": 2, "at": 3, "on": true}], "selected": 0}',
         '{"steps": [{"operation": "temperature", "t": 2, "at": "L*", "on": true}], "selected": 5}',
         '{"steps": [{"operation": "temperature", "t": 2, "at": "L*", "on": true, "more": 1}], "selected": 0}',
     ],
 )
 def test_what_no_page_keeps_is_refused(text):
-    with pytest.raises(PlanError, match="not the steps of a plan"):
+    with pytest.raises(PlanError, match="Reload the page"):
         steps.from_text(text)
 
 
