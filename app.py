@@ -42,8 +42,8 @@ def check_port(host: str, port: int | None) -> None:
     if port is None:
         return
     try:
-        with socket.create_server((host, port)):
-            pass
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        socket.create_server((host, port), family=family).close()
     except (OSError, OverflowError) as error:
         raise SystemExit(
             f"Port {port} cannot be had: something else listens there, or it is not for you. Leave --port out to take a free one.\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from surgery import Plan, Temperature
+from surgery import OperationError, Plan, Temperature
 from ui import limits, operating, sweeping, training
 from ui.limits import OWN, PUBLIC, LimitError, Limits, SettingsError
 from ui.link import Setting
@@ -170,3 +170,12 @@ def test_between_two_texts_a_sweep_holds_no_model():
     held = weakref.ref(pool.get("characters").model)
     pool.get("encoder")
     assert held() is None
+
+
+def test_a_wrong_value_is_not_the_fault_of_a_model_that_was_not_loaded_yet():
+    pool = Pool("encoder", device="cpu")
+    steps = from_plan(Plan(Temperature(2.0)))
+    steps[0]["t"] = "abc"
+    with pytest.raises(OperationError, match="'abc'"):
+        operating.operate(pool, Setting("a b", model="characters", steps=steps))
+    assert pool.ready("characters")  # whose fault it is, is told by this
