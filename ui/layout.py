@@ -56,9 +56,10 @@ class Layout:
         # held: the last ui.operating.Operated of this visitor; `token` spells it
         kept = pool.limits.seconds_kept
         self.held = gr.State(None, time_to_live=kept)
-        self.steps = gr.State(None)  # the plan as edited, and which step is selected; `draft` spells them
-        self.selected = gr.State(0)
-        self.view = gr.State(None)
+        # steps, selected: the plan as edited, and which step of it is open; `draft` spells them
+        self.steps = gr.State(None, time_to_live=kept)
+        self.selected = gr.State(0, time_to_live=kept)
+        self.view = gr.State(None, time_to_live=kept)
         self.trained = gr.State(None, time_to_live=kept)  # the last ui.training.Trained of this visitor
         self.swept = gr.State(None, time_to_live=kept)  # the last ui.sweeping.Swept of this visitor
         self.token = gr.Textbox(visible="hidden", elem_id="token")

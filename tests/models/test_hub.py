@@ -127,8 +127,8 @@ def test_names_that_no_hub_needs_to_be_asked_about(our_hub, ask):
         "a--b",
         "x" * 200,
         "/no/such/folder",
-        "./x",
-        "../x",
+        "./no-such",
+        "../no-such",
         "~/none",
         "a/b/c",
     ]
