@@ -87,10 +87,9 @@ class Pool:
     def use(self, name: str) -> Iterator[Any]:
         """The loaded model, to run it: after waiting for one's turn, so that who waits keeps no model alive.
 
-        It is loaded before, so that a slow download makes nobody wait, and again in the unlikely case that it is gone by then.
-        Gradio's own limit is not enough: it takes a run whose visitor left for ended. Not to be nested. Raises as `get`.
+        Loading takes a turn, too: loaded before, models would come and go while they wait. Gradio's own limit is not enough: it takes
+        a run whose visitor left for ended. Not to be nested. Raises as `get`.
         """
-        self.get(name)
         with self._turn:
             yield self.get(name)
 

@@ -153,14 +153,10 @@ def test_who_waits_for_a_turn_holds_no_model():
     waiting = threading.Thread(target=operating.operate, args=(pool, Setting(text="a b", model="characters")))
     with pool.use("encoder"):
         waiting.start()
-        while not pool.ready("characters"):  # loaded beside the run
-            waiting.join(0.1)
-        loaded = weakref.ref(pool.get("characters").model)
-        waiting.join(1)
-        pool.get("encoder-zh")
-        assert waiting.is_alive() and loaded() is None
+        waiting.join(2)
+        assert waiting.is_alive() and pool.ready("encoder") and not pool.ready("characters")
     waiting.join(60)
-    assert not waiting.is_alive() and pool.ready("characters")
+    assert pool.ready("characters") and not pool.ready("encoder")
 
 
 def test_between_two_texts_a_sweep_holds_no_model():
