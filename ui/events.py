@@ -303,7 +303,7 @@ class Events:
             {
                 page.text: gr.update(value=text),
                 page.other: gr.update(value=other),
-                page.sweep_texts: gr.update(value="\n".join(filter(None, (text, other)))),
+                page.sweep_texts: gr.update(value=_lines(text, other)),
             },
             self.with_model(asked, setting),
         )
@@ -478,6 +478,7 @@ class Events:
             {
                 page.text: gr.update(value=setting.text),
                 page.other: gr.update(value=setting.other),
+                page.sweep_texts: gr.update(value=_lines(setting.text, setting.other)),
                 page.pad_to: gr.update(value=setting.pad_to),
                 page.literal: gr.update(value=setting.literal),
                 page.view: setting.view,
@@ -615,7 +616,7 @@ class Events:
         page, ask = self.page, self.ask
         self.everything: Any = {
             *self.run_outputs, *self.editor, *_taken_off(self.labels("en")), page.text, page.other, page.pad_to, page.literal,
-            page.presets, page.view, page.examples, page.sweep, page.problem_sweep, page.copied,
+            page.presets, page.view, page.examples, page.sweep, page.sweep_texts, page.problem_sweep, page.copied,
         }  # fmt: skip
         edited = self.run_outputs | self.editor
         runs = [
@@ -707,6 +708,11 @@ class Events:
         page.sweep_file.upload(
             self.on_sweep_file, [page.sweep_file, page.lang], [page.sweep_texts, page.problem_sweep], **QUICK
         )
+
+
+def _lines(text: str, other: str) -> str:
+    """What a sweep begins with: the texts of a setting, one a line."""
+    return "\n".join(filter(None, (" ".join(text.split("\n")), " ".join(other.split("\n")))))
 
 
 def _write(folder: Path, done: Operated, view: dict[str, Any], lang: str) -> None:
