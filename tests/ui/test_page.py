@@ -199,10 +199,13 @@ def test_a_link_restores_everything_in_a_new_browser(open_page, app_url):
 def test_a_link_brings_its_texts_to_the_sweep(open_page, app_url):
     page = open_page().ready()
     page.after(lambda: page.pill("examples", "agree"))
+    page.page.wait_for_function("location.search.includes('s=')")
     text = page.page.locator("#text textarea").input_value()
     other = open_page(page.page.url.removeprefix(app_url)).ready()
     other.tab("sweep")
-    assert other.page.locator("#sweep-texts textarea").input_value() == text
+    other.page.wait_for_function(
+        "text => document.querySelector('#sweep-texts textarea')?.value === text", arg=text
+    )
 
 
 def test_a_broken_link_is_said_and_the_page_works(open_page):
