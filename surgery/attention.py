@@ -78,6 +78,7 @@ def attend(
     cooled: float | torch.Tensor = 1.0  # on the bias, likewise
     if edited is not None:
         factor = _per_head(edited[0] / edited[1] / before, query)
+    if edited is not None and bias is not None:
         cooled = _per_head((edited[0] / scale if scaled_bias else 1.0) / edited[1], query)
 
     if not (cut.materialises or witness or bias is not None):
