@@ -12,6 +12,7 @@ import argparse
 import collections
 import json
 import math
+import os
 import random
 import re
 import sys
@@ -38,12 +39,19 @@ LIMITS = {
     "QUEUE": "500",
 }
 MODELS = ["minilm", "encoder", "encoder-zh", "characters", "encoder-untrained"]
-TELLS = re.compile(r"Traceback|site-packages|/opt/|/tmp/|/home/|/usr/|root:x|Something went wrong|服务器出错")
 TEXTS = [
     "the dog saw the cat", "狗 看见 猫", "[MASK] [CLS] </s> <s>", "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "**x** | $\\frac$",
     "\u202eabc\u200b", "\x00\x07\x1b[31m", "\ud800", "", " ", "\n", "a" * 3000, "word " * 900, "x" * 200_000, "x" * 1_200_000, "'; DROP TABLE", "../../etc/passwd",
     "https://example.org/x", "file:///etc/passwd", "{{7*7}}", "%s%n", "שלום עולם", "😀🧬𠮷", "NaN", "null", "L0.H1", "1e308",
 ]  # fmt: skip
+# No answer names a folder of the computer that this runs on, but those that the requests themselves name.
+FOLDERS = [f"/{entry.name}/" for entry in os.scandir("/") if entry.is_dir()]
+TELLS = re.compile(
+    "|".join(
+        ["Traceback", "site-packages", "root:x", "Something went wrong", "服务器出错"]
+        + [re.escape(folder) for folder in FOLDERS if not any(folder in text for text in TEXTS)]
+    )
+)
 NUMBERS = [0, 1, -1, 2, 3, 8, 64, 128, 129, 512, 2**31 - 1, 2**31, 2**63, -(2**63), 10**30, 0.0, -0.0, 0.1, 0.5, 1.0, 2.0, 1.5, 1e-4, 1e-320, 1e308, -1e308,
            math.nan, math.inf, -math.inf, 1e22]  # fmt: skip
 PLACES = [
