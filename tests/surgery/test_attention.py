@@ -1,5 +1,6 @@
 """THE attention function, on exact values and at the edges of arithmetic."""
 
+import itertools
 import math
 
 import numpy as np
@@ -149,8 +150,8 @@ def test_what_an_operation_gives_is_not_overwritten(mode, expanded):
 
     before, allowed = table.clone(), torch.tensor(picture("##.", "###", "#.#"))[None, None]
     with mode():
-        for mask in (None, allowed):
-            output, _ = attend(Q, Q, V, cut(Fixed()), scale=ROOT, allowed=mask)
+        for mask, bias in itertools.product((None, allowed), (None, torch.ones(1, 1, 3, 3))):
+            output, _ = attend(Q, Q, V, cut(Fixed()), scale=ROOT, allowed=mask, bias=bias)
             assert torch.equal(table, before)
             wanted = softmax(table.clone(), mask) @ V
             assert torch.allclose(output[0, :, 0], wanted[0, 0], atol=1e-6)
